@@ -1,0 +1,47 @@
+# Every target does its own set-up; a second run reuses the environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Pinned versions: torch's exact pin picks one build on every machine.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fast format clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "giw needs Python 3.11 or newer; name one: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing giw and what it needs (a minute or two, once)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo "installing the developer tools"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.runtime  ## GIW beside its baselines on embedded real digits; writes giw-demo/report.html
+	@$(BIN)/giw demo
+
+test: check fast  ## lint, types, every fast test and the README's code
+
+check: $(VENV)/.dev  ## lint and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+fast: $(VENV)/.dev
+	@$(BIN)/python -m pytest --numprocesses 2
+
+format: $(VENV)/.dev  ## rewrite the code in the house format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo

@@ -1,0 +1,1 @@
+"""Clean samples, before any shift."""

@@ -1,0 +1,1 @@
+"""Which of the four cases is this?"""

@@ -1,0 +1,1 @@
+"""The nets of the paper, and one for tables."""

@@ -1,0 +1,1 @@
+"""Per-sample losses in, one scalar out."""

@@ -1,0 +1,1 @@
+"""Density ratios: how much each training point counts for the validation distribution."""
