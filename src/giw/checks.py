@@ -158,11 +158,12 @@ def like(tensor: Tensor, original: Any) -> Any:
 
 def check_positive(value: float, name: str) -> float:
     """A finite number above zero."""
-    if isinstance(value, bool) or not np.isscalar(value) or not np.isreal(value):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value}")
-    return float(value)  # type: ignore[arg-type]
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be positive and finite, got {number}")
+    return number
 
 
 def as_generator(
