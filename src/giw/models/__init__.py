@@ -1,1 +1,11 @@
-"""The nets of the paper, and one for tables."""
+"""The nets of the paper, and one for tables.
+
+Each is a ``torch.nn.Module`` with ``forward(x)`` for logits, ``features(x)`` for the
+representation used for splitting, and ``layers(x)`` for all intermediate ones by name.
+"""
+
+from giw.models.choice import NETS, build, initialised, model_for
+from giw.models.lenet import LeNet5
+from giw.models.mlp import MLP
+
+__all__ = ["MLP", "NETS", "LeNet5", "build", "initialised", "model_for"]
