@@ -1,0 +1,80 @@
+"""From scores to p-values: the rank of a point among held-out training rows of its own cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from giw.support.scorers import KNN, Scorer
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Reference rows, a scorer that knows them, and the scores of rows that it does not know.
+
+    Calibration rows and validation points meet the same reference: distances to neighbours shrink
+    with the number of rows, so scores against different references must not be compared.
+    """
+
+    scorer: Scorer
+    nearest: KNN  # finds the reference row whose cell a point joins
+    cell: Tensor  # (n,) cell of each reference row
+    calibration_score: Tensor  # (r,)
+    calibration_cell: Tensor  # (r,)
+
+    def place(self, z: Tensor, label: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Score and cell of each point, (m,) and (m,)."""
+        return place(z, label, self.scorer, self.nearest, self.cell)
+
+
+def place(
+    z: Tensor, label: Tensor | None, scorer: Scorer, nearest: KNN, cell: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Score of each point, and the cell of its nearest reference row; (m,) and (m,)."""
+    if isinstance(scorer, KNN) and scorer.unit_norm == nearest.unit_norm:
+        distance, index = scorer.neighbours(z)  # one search serves both
+        return distance[:, -1], cell[index[:, 0]]
+    if int(cell.max()) == 0:  # one cell: no need to ask where a point lies
+        return scorer.score(z, label), torch.zeros(len(z), dtype=torch.long, device=z.device)
+    return scorer.score(z, label), cell[nearest.neighbours(z)[1][:, 0]]
+
+
+def conformal_rank(
+    folds: list[Fold], score: list[Tensor], cell: list[Tensor]
+) -> tuple[Tensor, Tensor]:
+    r"""Rank of each point among the calibration rows of its cell, and their number.
+
+    .. math:: p = \frac{1 + \#\{i : s_i \ge s\}}{1 + \#\{i\}} = \frac{\mathrm{rank}}{1 + N}
+
+    Ties count against the point's strangeness, so that :math:`P(p \le u) \le u` for a point that
+    is exchangeable with the calibration rows. Folds add up: a point is compared with every fold's
+    rows by the score that the same fold gives it.
+
+    Returns
+    -------
+    rank, count : tensors of shape (m,), rank from 1 to count + 1
+    """
+    rank = torch.ones(len(score[0]), dtype=torch.long, device=score[0].device)
+    count = torch.zeros_like(rank)
+    for fold, s, c in zip(folds, score, cell, strict=True):
+        for value in c.unique():
+            mine = c == value
+            held_out = fold.calibration_score[fold.calibration_cell == value].sort().values
+            below = torch.searchsorted(held_out, s[mine])  # rows strictly less strange
+            rank[mine] += len(held_out) - below
+            count[mine] += len(held_out)
+    return rank, count
+
+
+def folds_of(
+    n: int, *, count: int, share: float, most: int, generator: np.random.Generator
+) -> list[np.ndarray]:
+    """Calibration rows of each fold: one hold-out, or ``count`` folds that take turns."""
+    order = generator.permutation(n)
+    if count > 1:
+        return [np.sort(part) for part in np.array_split(order, count)]
+    held_out = int(np.clip(round(share * n), 1, min(most, n - 1)))
+    return [np.sort(order[:held_out])]

@@ -1,0 +1,89 @@
+"""A validation sample, split: which points lie inside the training support, and how sure we are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from giw.checks import Array
+
+
+@dataclass(frozen=True)
+class SupportSplit:
+    """Validation points inside and outside the training support.
+
+    Two shares are told apart. ``alpha`` is the mean of the membership that the objective uses,
+    and the objective is coherent with no other number. ``support_share`` estimates the share of
+    the *test distribution* inside the support and has an interval.
+
+    Attributes
+    ----------
+    inside : bool array of shape (m,)
+        The hard rule: p-value above ``level``, and a label that training has seen.
+    p_value : array of shape (m,)
+        Conformal p-value of "this point is like held-out training points of its cell"; 0 where
+        the label was never seen.
+    posterior : array of shape (m,)
+        Probability of being inside.
+    score : array of shape (m,)
+        How strange each point is to the training features; larger is stranger.
+    membership : array of shape (m,)
+        What the objective uses: ``inside`` as 0 and 1, or ``posterior``.
+    alpha : float
+        Mean of ``membership``.
+    support_share : float
+        Estimated share of the test distribution inside the training support.
+    support_share_interval : tuple of two floats
+        Its 95 % interval.
+    cell : int array of shape (m,)
+        The cell in which each point was calibrated.
+    calibration_count : int array of shape (m,)
+        Calibration rows that each point was ranked among.
+    calibration_score : array of shape (r,)
+        Scores of the held-out training rows.
+    label_unseen : bool array of shape (m,)
+        True where the label alone puts a point outside.
+    level : float
+        Largest p-value that is called outside.
+    soft : bool
+        Whether ``membership`` is the posterior.
+    rule : str
+        The hard rule in words.
+    """
+
+    inside: Array
+    p_value: Array
+    posterior: Array
+    score: Array
+    membership: Array
+    alpha: float
+    support_share: float
+    support_share_interval: tuple[float, float]
+    cell: Array
+    calibration_count: Array
+    calibration_score: Array
+    label_unseen: Array
+    level: float
+    soft: bool
+    rule: str
+
+    def __len__(self) -> int:
+        """Number of validation points."""
+        return len(self.inside)
+
+    def summary(self) -> str:
+        """The split in a few lines of plain text."""
+        m, inside, unseen = len(self), int(self.inside.sum()), int(self.label_unseen.sum())
+        low, high = self.support_share_interval
+        lines = [
+            f"{inside} of {m} validation points inside the training support ({self.rule})",
+            f"alpha = {self.alpha:.3f}, the mean "
+            + ("posterior of being inside" if self.soft else "of the hard membership"),
+            f"support share {self.support_share:.3f}, 95 % interval {low:.3f} to {high:.3f}: "
+            "the part of the test distribution that training covers",
+            f"{len(self.calibration_score)} held-out training rows, "
+            f"{len(set(self.cell.tolist()))} cells in use, "
+            f"the smallest with {int(self.calibration_count.min())} rows",
+        ]
+        if unseen:
+            lines.insert(1, f"{unseen} of them outside by label: training never saw it")
+        return "\n".join(lines)
