@@ -54,15 +54,14 @@ def split_mixture(
     )
     back = back.reshape(-1)
     inside, outside = _bin_probabilities(keys[0], keys[1])  # (u, C), (u, A)
-    log_weight = _log_posterior(inside, outside, times)  # (S, C, A)
+    log_weight = _log_posterior(inside, outside, times.astype(np.int64))  # (S, C, A)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
 
     tail = (1 - confidence) / 2
     levels = np.array([tail, 0.5, 1 - tail])
-    low, middle, high = _share_quantiles(
-        weight.sum(axis=(1, 2)), int(unseen.sum()), len(rank), levels
-    )
+    of_share = weight.sum(axis=(1, 2))
+    low, middle, high = _share_quantiles(of_share, int(unseen.sum()), len(rank), levels)
     posterior = np.zeros(len(rank))
     posterior[seen] = _membership(inside, outside, weight)[back]
     return Mixture(middle, (low, high), posterior)
@@ -93,7 +92,7 @@ def _share_quantiles(weight: Vector, unseen: int, m: int, levels: Vector) -> lis
     return [float(v) for v in value[order][np.minimum(reached, len(value) - 1)]]
 
 
-def _log_posterior(inside: Vector, outside: Vector, times: Vector) -> Vector:
+def _log_posterior(inside: Vector, outside: Vector, times: NDArray[np.int64]) -> Vector:
     """Log prior plus log likelihood on the grid of share, tilt and outside shape, (S, C, A)."""
     share_prior = np.full(len(SHARE), (1 - ALL_INSIDE - ALL_OUTSIDE) / (len(SHARE) - 2))
     share_prior[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE

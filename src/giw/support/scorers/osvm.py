@@ -18,7 +18,9 @@ PUBLISHED_THRESHOLDS = {"text": 0.4, "code": 1e-4}
 
 @dataclass(frozen=True)
 class OSVM:
-    r"""One-class SVM on unit-norm features, :math:`-\sum_i a_i e^{-\gamma \lVert z - z_i \rVert^2}`.
+    r"""One-class SVM on unit-norm features.
+
+    .. math:: s(z) = -\sum_i a_i \exp(-\gamma \lVert z - z_i \rVert^2)
 
     The sum is scikit-learn's ``score_samples``; its sign is turned, because here larger is
     stranger. With the published :math:`\gamma = 10{,}000` a training row counts only within a
