@@ -1,7 +1,8 @@
 """Generalized importance weighting: train where training data and the real world part ways."""
 
 from giw.support import SupportSplit, SupportSplitter
+from giw.weights import KMM, effective_sample_size, kmm
 
 __version__ = "0.1.0"
 
-__all__ = ["SupportSplit", "SupportSplitter", "__version__"]
+__all__ = ["KMM", "SupportSplit", "SupportSplitter", "__version__", "effective_sample_size", "kmm"]

@@ -1,0 +1,121 @@
+"""Kernel mean matching inside a training step: the same chain of operations whatever the data."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from giw.kernels import median_pair_distance, pairwise_squared_distances
+from giw.weights.quadratic import accelerated_gradient, sum_bounds
+
+BANDWIDTHS = ("median", "paper")
+
+
+@torch.no_grad()
+def dynamic_kmm(
+    z_train: Tensor,  # (n,) losses, or (..., n, d) features
+    z_val: Tensor,  # (m,) losses, or (..., m, d) features
+    val_weight: Tensor | None = None,  # (..., m)
+    *,
+    bandwidth: str | float = "median",
+    ridge: float = 1e-5,
+    upper: float = 50.0,
+    n_steps: int = 60,
+) -> Tensor:  # (..., n)
+    r"""Kernel mean matching weights for one training step, without gradient and mean one.
+
+    The problem is that of :func:`giw.kmm` with a given ridge,
+
+    .. math:: \min_w \tfrac12 w^\top (K + \rho I) w - \kappa^\top w, \quad
+              \kappa_i = \frac{n}{\sum_j v_j} \sum_j v_j\, k(z_i, z_j^{\rm val}),
+
+    over :math:`0 \le w \le u` and :math:`|\sum w - n| \le n (\sqrt n - 1) / \sqrt n`, then
+    rescaled to mean one; solved by a fixed number of accelerated gradient steps [1]_. Nothing is
+    checked and no value is read on the host, so that it can be captured in a CUDA graph and
+    vectorised by ``torch.func.vmap``.
+
+    Shapes: one dimension is one loss per point; with more, the last dimension holds features, as
+    everywhere in this package. Losses of several problems come as ``losses[..., None]``, or as
+    (..., n) and (..., m) together with a ``val_weight`` of the same number of dimensions.
+
+    Parameters
+    ----------
+    z_train : Tensor of shape (n,) or (..., n, d)
+        Losses or hidden features of the training batch.
+    z_val : Tensor of shape (m,) or (..., m, d)
+    val_weight : Tensor of shape (..., m), optional
+        Membership of each validation point in the training support, 0 to 1 or boolean. Where all
+        are zero there is nothing to match and the weights are one.
+    bandwidth : "median", "paper" or float
+        "median": the width is the median distance of the training points, scale free.
+        "paper": the inverse squared width γ *is* that median. A number is a width σ.
+    ridge : float
+        Added to the diagonal of the kernel; more of it evens the weights out.
+    upper : float
+        Largest weight before the weights are rescaled to mean one.
+    n_steps : int
+        Gradient steps; more of them come closer to the minimum.
+
+    Returns
+    -------
+    Tensor of shape (..., n)
+        In the dtype of ``z_train``, or float32 where that is narrower. Constant training
+        losses give weights of one.
+
+    References
+    ----------
+    .. [1] Beck and Teboulle, SIAM J. Imaging Sciences 2:183-202, 2009.
+    """
+    if z_train.ndim == 1 or (val_weight is not None and val_weight.ndim == z_val.ndim):
+        z_train, z_val = z_train[..., None], z_val[..., None]
+    dtype = torch.promote_types(z_train.dtype, torch.float32)
+    with torch.autocast(z_train.device.type, enabled=False):
+        return _dynamic_weights(
+            z_train.detach().to(dtype),
+            z_val.detach().to(dtype),
+            None if val_weight is None else val_weight.detach().to(dtype),
+            bandwidth=bandwidth,
+            ridge=ridge,
+            upper=upper,
+            n_steps=n_steps,
+        )
+
+
+def _dynamic_weights(
+    x_train: Tensor,  # (..., n, d)
+    x_val: Tensor,  # (..., m, d)
+    val_weight: Tensor | None,  # (..., m)
+    *,
+    bandwidth: str | float,
+    ridge: float,
+    upper: float,
+    n_steps: int,
+) -> Tensor:  # (..., n)
+    n = x_train.shape[-2]
+    gamma, spread = _gamma(x_train, bandwidth)  # (..., 1, 1) each
+    kernel = torch.exp(-gamma * pairwise_squared_distances(x_train, x_train))  # (..., n, n)
+    cross = torch.exp(-gamma * pairwise_squared_distances(x_train, x_val))  # (..., n, m)
+    member = torch.ones_like(cross[..., 0, :]) if val_weight is None else val_weight  # (..., m)
+    total = member.sum(-1, keepdim=True)  # (..., 1)
+    some = total > 0
+    kappa = n * (cross @ member[..., None])[..., 0] / torch.where(some, total, 1.0)  # (..., n)
+    kernel = kernel + ridge * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
+    w = accelerated_gradient(kernel, kappa, upper=upper, bounds=sum_bounds(n), n_steps=n_steps)
+    mean = w.mean(-1, keepdim=True)
+    usable = some & (spread[..., 0] > 0) & (mean > 0)
+    return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0)
+
+
+def _gamma(x_train: Tensor, bandwidth: str | float) -> tuple[Tensor, Tensor]:
+    """Inverse squared width and median distance, (..., 1, 1) each."""
+    spread = median_pair_distance(x_train)[..., None, None]
+    # distances of equal points are rounding errors of their size: no width can be read off them
+    rounding = 10 * torch.finfo(x_train.dtype).eps * x_train.square().mean((-2, -1), True).sqrt()
+    spread = torch.where(spread > rounding, spread, 0.0)
+    if bandwidth == "paper":
+        return spread, spread
+    if bandwidth == "median":
+        return 0.5 / torch.where(spread > 0, spread, 1.0).square(), spread
+    if isinstance(bandwidth, str):
+        raise ValueError(f"bandwidth must be one of {BANDWIDTHS} or a width, got {bandwidth!r}")
+    return torch.full_like(spread, 0.5 / bandwidth**2), spread

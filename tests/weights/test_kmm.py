@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from tests.cases.mean_matching import loss_shapes, minimum_by_cvxopt, objective
+
+import giw
+from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
+from giw.weights import EffectiveSampleSizeWarning
+
+
+def two_samples(seed=0, n=60, m=15, d=2, shift=0.7):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(size=(m, d)) + shift
+
+
+@pytest.mark.parametrize("rule", ["paper", "median"])
+def test_the_problem_is_the_papers(rule):
+    """Same minimum as an independent solver on kernel and κ written out by their definition."""
+    train, val = two_samples()
+    member = np.linspace(0.1, 1, 15)
+    gamma = {"paper": paper_gamma, "median": scale_free_gamma}[rule](train)
+    kernel = gaussian_kernel(train, train, gamma=gamma)
+    kappa = 60 * gaussian_kernel(train, val, gamma=gamma) @ member / member.sum()
+    raw = minimum_by_cvxopt(kernel, kappa, ridge=0.1, upper=3.0)
+
+    w = giw.kmm(train, val, bandwidth=rule, ridge=0.1, upper=3.0, val_weight=member)
+
+    assert_allclose(w, raw / raw.mean(), atol=1e-3)
+
+
+def test_a_tiny_ridge_reaches_the_minimum_even_if_not_the_same_weights():
+    train, val = loss_shapes()["same"]
+    gamma = paper_gamma(train)
+    kernel = gaussian_kernel(train, train, gamma=gamma)
+    kappa = len(train) * gaussian_kernel(train, val, gamma=gamma).mean(1)
+    lowest = objective(
+        minimum_by_cvxopt(kernel, kappa, ridge=1e-5, upper=50.0), kernel, kappa, ridge=1e-5
+    )
+
+    w = giw.kmm(train, val, bandwidth="paper", ridge=1e-5, upper=50.0)
+
+    # here the sum is free to be n, so that rescaling costs nothing
+    assert objective(w, kernel, kappa, ridge=1e-5) - lowest <= 1e-5 * abs(lowest)
+
+
+def test_a_batch_is_each_problem_alone():
+    pairs = [two_samples(seed) for seed in range(3)]
+    train, val = (np.stack(part) for part in zip(*pairs, strict=True))
+
+    together = giw.kmm(train, val, ridge=1.0)
+
+    for (x, y), w in zip(pairs, together, strict=True):
+        assert_allclose(w, giw.kmm(x, y, ridge=1.0), atol=1e-5)
+
+
+def test_torch_and_numpy_agree():
+    train, val = two_samples()
+
+    w = giw.kmm(torch.as_tensor(train), torch.as_tensor(val), ridge=1.0)
+
+    assert isinstance(w, torch.Tensor)
+    assert_allclose(w.numpy(), giw.kmm(train, val, ridge=1.0))
+
+
+def test_gamma_and_bandwidth_name_the_same_kernel():
+    train, val = two_samples()
+
+    assert_allclose(
+        giw.kmm(train, val, bandwidth=2.0, ridge=1.0), giw.kmm(train, val, gamma=1 / 8, ridge=1.0)
+    )
+
+
+def test_a_point_with_no_membership_counts_for_nothing():
+    train, val = two_samples()
+
+    w = giw.kmm(train, val, val_weight=np.arange(15) < 10, ridge=1.0)
+
+    assert_allclose(w, giw.kmm(train, val[:10], ridge=1.0), atol=1e-6)
+
+
+def test_one_training_point_weighs_one():
+    assert_allclose(giw.kmm([[3.0]], [[5.0], [6.0]]), [1.0])
+
+
+def test_constant_features_give_weights_of_one():
+    assert_allclose(giw.kmm(np.ones((6, 2)), np.zeros((3, 2))), np.ones(6), atol=1e-6)
+
+
+def test_nothing_inside_is_refused():
+    with pytest.raises(ValueError, match="val_weight is zero for every validation point"):
+        giw.kmm([[0.0], [1.0]], [[0.0]], val_weight=[0.0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bandwidth": "silverman"}, "bandwidth must be one of"),
+        ({"bandwidth": -1.0}, "bandwidth must be positive"),
+        ({"gamma": 0.0}, "gamma must be positive"),
+        ({"ridge": -1e-5}, "ridge must be positive"),
+        ({"upper": 0.5}, "upper must be at least one"),
+    ],
+)
+def test_impossible_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        giw.kmm(*two_samples(), **parameters)
+
+
+def test_validation_points_out_of_reach_warn_of_few_effective_points():
+    rng = np.random.default_rng(0)
+    with pytest.warns(EffectiveSampleSizeWarning, match="kmm: the effective sample size"):
+        w = giw.kmm(rng.normal(size=200), rng.normal(size=5) + 30)
+
+    assert np.isfinite(w).all()
+    assert_allclose(w.mean(), 1.0)
+
+
+def test_the_estimator_holds_the_weights_of_the_function():
+    train, val = two_samples()
+
+    est = giw.KMM(ridge=1.0).fit(train, val)
+
+    assert_allclose(est.weight_, giw.kmm(train, val, ridge=1.0))
+    assert est.weigh(train[:4]).shape == (4,)
+    assert (est.weigh(val) > 0).all()
