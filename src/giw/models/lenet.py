@@ -57,6 +57,10 @@ class LeNet5(nn.Module):
         """Third layer after ReLU, (n, 120)."""
         return self.layers(x)["fc1"]
 
+    def head(self, z: Tensor) -> Tensor:
+        """From :meth:`features` to logits, (n, c)."""
+        return self.output(self.fc2(z).relu())
+
     def forward(self, x: Tensor) -> Tensor:
         """Logits, (n, c)."""
         return self.output(self.layers(x)["fc2"])

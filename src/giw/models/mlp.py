@@ -41,6 +41,10 @@ class MLP(nn.Module):
         """Last hidden layer after ReLU, (n, width)."""
         return self.layers(x)[f"fc{len(self.hidden)}"]
 
+    def head(self, z: Tensor) -> Tensor:
+        """From :meth:`features` to logits, (n, c)."""
+        return self.output(z)
+
     def forward(self, x: Tensor) -> Tensor:
         """Logits, (n, c)."""
-        return self.output(self.features(x))
+        return self.head(self.features(x))

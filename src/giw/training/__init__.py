@@ -1,1 +1,35 @@
 """One loop for all methods."""
+
+from giw.training.config import TrainingConfig
+from giw.training.forward import Losses, check_representation, losses_of_both, sample_losses
+from giw.training.loop import OnEpoch, Pretrained, accuracy, pretrain, train
+from giw.training.net import FunctionalNet, as_input, predict_in_blocks, unit_norm
+from giw.training.protocol import Batch, Evidence, Logs, Method, Net, Params
+from giw.training.record import TrainingRecord
+from giw.training.tensors import Tensors, inputs_to
+
+__all__ = [
+    "Batch",
+    "Evidence",
+    "FunctionalNet",
+    "Logs",
+    "Losses",
+    "Method",
+    "Net",
+    "OnEpoch",
+    "Params",
+    "Pretrained",
+    "Tensors",
+    "TrainingConfig",
+    "TrainingRecord",
+    "accuracy",
+    "as_input",
+    "check_representation",
+    "inputs_to",
+    "losses_of_both",
+    "predict_in_blocks",
+    "pretrain",
+    "sample_losses",
+    "train",
+    "unit_norm",
+]

@@ -1,0 +1,252 @@
+"""Nets with scikit-learn's face."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from giw.checks import as_generator, as_labels, as_tensor
+from giw.methods import method_named
+from giw.models import model_for
+from giw.support import SupportSplitter
+from giw.training import (
+    FunctionalNet,
+    Method,
+    Params,
+    Tensors,
+    TrainingConfig,
+    predict_in_blocks,
+    train,
+)
+from giw.training.progress import epoch_bar
+
+
+class GIWClassifier(ClassifierMixin, BaseEstimator):
+    r"""A net trained by generalized importance weighting.
+
+    .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - s_j) \ell_j
+
+    Training data that look like validation data inside the training support are weighted;
+    validation data outside it join training.
+
+    Parameters
+    ----------
+    module : torch.nn.Module, optional
+        Maps inputs (n, ...) to logits (n, number of classes). It is copied, never changed.
+        If not given: a multilayer perceptron on standardised columns for tables and small
+        images, LeNet-5 for larger ones.
+    method : str, default="giw"
+        Any of ``giw.methods.METHODS``.
+    split_on : {"input", "hidden"}, default="input"
+        What GIW's split sees: the inputs, or the hidden layer of the pretrained net.
+    splitter : SupportSplitter, optional
+        How GIW splits the validation data.
+    max_epochs, pretrain_epochs, batch_size, learning_rate, weight_decay
+        See :class:`giw.training.TrainingConfig`.
+    random_state : int or None, default=None
+        None draws a new seed for each fit.
+    device : str, default="auto"
+        ``"auto"`` takes a GPU where there is one.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : array of shape (c,)
+        Labels of training and validation data, sorted.
+    module_ : torch.nn.Module
+        The trained net.
+    history_ : dict of str to array of shape (epochs,)
+        What happened, epoch by epoch.
+    split_ : SupportSplit or None
+        Which validation points are inside the training support.
+    alpha_ : float or None
+        Their share.
+
+    Examples
+    --------
+    >>> import numpy as np, giw
+    >>> rng = np.random.default_rng(0)
+    >>> X, Xv = rng.normal(size=(200, 2)), rng.normal(size=(20, 2)) + [[4, 0]]
+    >>> clf = giw.GIWClassifier(max_epochs=5, random_state=0)
+    >>> clf = clf.fit(X, X[:, 0] > 0, X_val=Xv, y_val=Xv[:, 1] > 0)
+    >>> clf.predict(Xv).shape
+    (20,)
+    """
+
+    def __init__(
+        self,
+        module: nn.Module | None = None,
+        *,
+        method: str = "giw",
+        split_on: str = "input",
+        splitter: SupportSplitter | None = None,
+        max_epochs: int = 50,
+        pretrain_epochs: int = 10,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-4,
+        random_state: int | None = None,
+        device: str = "auto",
+        verbose: bool = False,
+    ) -> None:
+        self.module = module
+        self.method = method
+        self.split_on = split_on
+        self.splitter = splitter
+        self.max_epochs = max_epochs
+        self.pretrain_epochs = pretrain_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> GIWClassifier:
+        """Train on (X, y), steered and completed by (X_val, y_val) from the test distribution.
+
+        Without validation data this is plain training, and a warning says so.
+        """
+        x_train, labels = _inputs(X, "X"), as_labels(y, len(X), "y")
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val come together; got only one of them")
+        if X_val is None:
+            x_val, val_labels = x_train[:0], labels[:0]
+        else:
+            x_val, val_labels = _inputs(X_val, "X_val"), as_labels(y_val, len(X_val), "y_val")
+            if x_val.shape[1:] != x_train.shape[1:]:
+                raise ValueError(
+                    f"points of X have shape {tuple(x_train.shape[1:])} and points of X_val "
+                    f"{tuple(x_val.shape[1:])}; both need the same columns in the same order"
+                )
+        self.classes_, codes = _encode(labels, val_labels)
+        method = self._method(has_validation=X_val is not None)
+        seed = _seed(self.random_state)
+        self.n_features_in_ = int(x_train[0].numel())
+        self._point_shape = tuple(x_train.shape[1:])
+        self._fit_scaling(x_train)
+        device = _device(self.device)
+        data = Tensors(
+            self._scaled(x_train).to(device), torch.as_tensor(codes[: len(labels)]).to(device),
+            self._scaled(x_val).to(device), torch.as_tensor(codes[len(labels) :]).to(device),
+        )  # fmt: skip
+        config = TrainingConfig(
+            epochs=self.max_epochs,
+            pretrain_epochs=self.pretrain_epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+        module = self._net(tuple(x_train.shape), seed).to(device)
+        with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
+            record = train(method, module, data, config, random_state=seed, on_epoch=on_epoch)
+        self.module_, self.history_, self.split_ = record.module, record.history, record.split
+        self.alpha_ = None if record.split is None else float(record.split.alpha)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities, (n, c), columns in the order of ``classes_``."""
+        check_is_fitted(self, "module_")
+        x = _inputs(X, "X")
+        if tuple(x.shape[1:]) != self._point_shape:
+            raise ValueError(
+                f"points of X have shape {tuple(x.shape[1:])}, the training points had "
+                f"{self._point_shape}"
+            )
+        net = FunctionalNet(self.module_)
+        params: Params = dict(self.module_.named_parameters())
+        device = next(iter(params.values())).device
+        logits = predict_in_blocks(net, params, self._scaled(x).to(device))
+        return logits.double().softmax(dim=1).cpu().numpy()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each point."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _method(self, *, has_validation: bool) -> Method:
+        if not has_validation and self.method != "train_only":
+            warnings.warn(
+                f"no validation data: {self.method} has nothing to adapt to and the net is trained "
+                "plainly; pass X_val and y_val from the test distribution",
+                UserWarning,
+                stacklevel=3,
+            )
+            return method_named("train_only")
+        if self.method == "giw":
+            return method_named("giw", split_on=self.split_on, splitter=self.splitter)
+        return method_named(self.method)
+
+    def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:
+        if self.module is None:
+            return model_for(x_shape, len(self.classes_), random_state=seed)
+        if not isinstance(self.module, nn.Module):
+            raise ValueError(
+                f"module must be an instance of torch.nn.Module, got {self.module!r}; "
+                "call the class to make one"
+            )
+        return self.module
+
+    def _fit_scaling(self, x: Tensor) -> None:
+        """Columns of a table come in any unit; a net of the user's own sees them untouched."""
+        if self.module is None and x.ndim == 2:
+            spread, center = torch.std_mean(x, dim=0, correction=0)
+            self._center = center
+            self._spread = torch.where(spread > 0, spread, torch.ones_like(spread))
+        else:
+            self._center, self._spread = torch.zeros(()), torch.ones(())
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.uint8:
+            return x
+        return (x - self._center) / self._spread
+
+
+def _inputs(X: Any, name: str) -> Tensor:
+    """Inputs as float32, or bytes for images; at least one point, at least two dimensions."""
+    if getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4:
+        x = torch.as_tensor(X)
+    else:
+        x = as_tensor(X, name).to(torch.float32)
+    if x.ndim < 2 or 0 in x.shape:
+        raise ValueError(
+            f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least one "
+            f"point, got {tuple(x.shape)}" + ("; reshape(-1, 1) makes one column" * (x.ndim == 1))
+        )
+    return x.cpu()
+
+
+def _encode(y: NDArray[Any], y_val: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Classes of both sets and the code of each label; validation may bring new classes."""
+    both = np.concatenate([y, y_val]) if len(y_val) else y
+    if (
+        len(y_val)
+        and y.dtype.kind != y_val.dtype.kind
+        and {y.dtype.kind, y_val.dtype.kind} & set("US")
+    ):
+        raise ValueError(
+            f"y has dtype {y.dtype} and y_val {y_val.dtype}; give both the same kind of labels"
+        )
+    classes, codes = np.unique(both, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"need at least two classes over training and validation data, got only {classes[0]!r}"
+        )
+    return classes, codes.reshape(-1).astype(np.int64)
+
+
+def _seed(random_state: Any) -> int:
+    return int(as_generator(random_state).integers(2**31))
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)

@@ -1,0 +1,29 @@
+r"""Val-only: the validation data and nothing else, from scratch.
+
+.. math:: \frac1m \sum_j \ell_j
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from giw.training import Batch, Evidence, Logs, Net, Params, as_input, sample_losses
+
+
+@dataclass(frozen=True)
+class ValOnly:
+    """Train on the validation data alone, without pretraining."""
+
+    name: ClassVar[str] = "val_only"
+    pretrains: ClassVar[bool] = False
+
+    def split(self, evidence: Evidence) -> None:
+        """No split."""
+        return None
+
+    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+        """Mean validation loss."""
+        return sample_losses(net(params, as_input(batch.x_val)), batch.y_val).mean(), {}

@@ -1,0 +1,126 @@
+"""GIW for other people's training loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from giw.checks import check_finite
+from giw.objective.dynamic import DynamicWeights
+from giw.objective.generalized import generalized_risk
+
+
+class GIWObjective:
+    r"""Per-sample losses of a training and a validation batch in, the GIW risk out.
+
+    .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - s_j) \ell_j
+
+    The weights :math:`w` match the training batch to the validation points inside the training
+    support; they are solved for in the call and carry no gradient.
+
+    Parameters
+    ----------
+    alpha : float
+        Mean membership over the *whole* validation set, ``split.alpha``.
+    bandwidth, ridge, upper
+        See :class:`giw.objective.DynamicWeights`.
+
+    Attributes
+    ----------
+    weight_ : Tensor of shape (n,)
+        Weights of the last call, mean one.
+
+    Examples
+    --------
+    >>> import torch, giw
+    >>> objective = giw.GIWObjective(alpha=0.5)
+    >>> train_loss = torch.tensor([1.0, 3.0], requires_grad=True)
+    >>> val_loss = torch.tensor([1.0, 4.0], requires_grad=True)
+    >>> loss = objective(train_loss, val_loss, inside=[True, False])
+    >>> loss.backward()
+    >>> val_loss.grad  # only the outside point is trained on
+    tensor([0.0000, 0.5000])
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float,
+        bandwidth: str | float = "median",
+        ridge: float = 1e-5,
+        upper: float = 50.0,
+    ) -> None:
+        if not 0 <= float(alpha) <= 1:
+            raise ValueError(
+                f"alpha is a mean membership and lies between 0 and 1, got {alpha}; "
+                "pass split.alpha"
+            )
+        self.alpha = float(alpha)
+        self.weigh = DynamicWeights(bandwidth=bandwidth, ridge=ridge, upper=upper)
+
+    def __call__(
+        self,
+        train_loss: Tensor,  # (n,)
+        val_loss: Tensor,  # (m,)
+        *,
+        inside: Any,  # (m,) bool or posterior between 0 and 1
+        train_z: Tensor | None = None,  # (n, d)
+        val_z: Tensor | None = None,  # (m, d)
+    ) -> Tensor:  # ()
+        """Risk of one step.
+
+        Parameters
+        ----------
+        train_loss, val_loss : Tensor of shape (n,) and (m,)
+            Losses with ``reduction="none"``.
+        inside : bool or float array of shape (m,)
+            Membership of the validation points of this batch, ``split.inside[batch]`` or
+            ``split.posterior[batch]``: the one that ``alpha`` is the mean of.
+        train_z, val_z : Tensor of shape (n, d) and (m, d), optional
+            Estimate the weights on this representation instead of on the losses.
+        """
+        _check_losses(train_loss, "train_loss")
+        _check_losses(val_loss, "val_loss")
+        if (train_z is None) != (val_z is None):
+            raise ValueError("train_z and val_z come together; got only one of them")
+        membership = torch.as_tensor(inside, device=val_loss.device).to(val_loss.dtype)
+        self._check_membership(membership, val_loss)
+        if train_z is None or val_z is None:
+            train_z, val_z = train_loss, val_loss
+        self.weight_ = self.weigh(train_z, val_z, membership)
+        return generalized_risk(train_loss, self.weight_, val_loss, membership, alpha=self.alpha)
+
+    def _check_membership(self, inside: Tensor, val_loss: Tensor) -> None:
+        if inside.shape != val_loss.shape:
+            raise ValueError(
+                f"need one membership per validation loss: inside of shape "
+                f"{tuple(val_loss.shape)}, got {tuple(inside.shape)}"
+            )
+        if inside.is_cuda:  # looking at values would stall the device
+            return
+        if bool(((inside < 0) | (inside > 1)).any()):
+            raise ValueError(
+                f"inside must lie between 0 and 1, got {inside.min():.3g} to {inside.max():.3g}"
+            )
+        # inside points weigh nothing at alpha = 0, and there are no outside points at alpha = 1
+        if (self.alpha == 0 and bool((inside > 0).any())) or (
+            self.alpha == 1 and bool((inside < 1).any())
+        ):
+            raise ValueError(
+                f"alpha = {self.alpha} is not the mean of this membership, which averages "
+                f"{inside.mean():.3g} here; pass alpha = split.alpha of the same split"
+            )
+
+
+def _check_losses(loss: Tensor, name: str) -> None:
+    if not isinstance(loss, Tensor) or not loss.is_floating_point():
+        raise ValueError(f"{name} must be a tensor of floats, got {type(loss).__name__}")
+    if loss.ndim != 1 or len(loss) == 0:
+        raise ValueError(
+            f"{name} must hold one loss per point, shape (n,) with n > 0, got shape "
+            f'{tuple(loss.shape)}; compute it with reduction="none"'
+        )
+    if not loss.is_cuda:
+        check_finite(loss.detach(), name)

@@ -1,0 +1,76 @@
+"""Everything that shapes a training run, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from giw.checks import check_positive
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How to train; the defaults are the paper's where the paper speaks.
+
+    Parameters
+    ----------
+    epochs : int, default=100
+        Passes over the training data after pretraining (the paper: 400).
+    pretrain_epochs : int, default=10
+        Plain passes over the training data before that, for every method but Val-only.
+    batch_size : int, default=256
+        Training points a step, and at most this many validation points a step.
+    learning_rate : float, default=5e-4
+        Of Adam.
+    weight_decay : float, default=0.0
+        Adam's coupled L2 penalty; more of it pulls all parameters towards zero.
+    decay_every : int or None, default=None
+        Multiply the learning rate by ``decay`` after each so many epochs; None means a quarter
+        of ``epochs``, the paper's proportion (100 of 400).
+    decay : float, default=0.1
+        Factor of each such drop.
+    calibration_share : float, default=0.2
+        Share of training rows that pretraining does not see, so that a split can be calibrated
+        on rows the features were not fitted to. They take part in training afterwards.
+    max_calibration : int, default=2000
+        No more rows than this are kept back.
+    """
+
+    epochs: int = 100
+    pretrain_epochs: int = 10
+    batch_size: int = 256
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.0
+    decay_every: int | None = None
+    decay: float = 0.1
+    calibration_share: float = 0.2
+    max_calibration: int = 2000
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be trained with."""
+        for name in ("epochs", "batch_size", "max_calibration"):
+            _check_count(name, getattr(self, name), least=1)
+        _check_count("pretrain_epochs", self.pretrain_epochs, least=0)
+        if self.decay_every is not None:
+            _check_count("decay_every", self.decay_every, least=1)
+        check_positive(self.learning_rate, "learning_rate")
+        check_positive(self.decay, "decay")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
+        if not 0 < self.calibration_share < 1:
+            raise ValueError(
+                f"calibration_share must lie between 0 and 1, got {self.calibration_share}"
+            )
+
+    @property
+    def drop_every(self) -> int:
+        """Epochs between two drops of the learning rate."""
+        return self.decay_every or max(1, self.epochs // 4)
+
+    def as_dict(self) -> dict[str, int | float | None]:
+        """All settings by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _check_count(name: str, value: int, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -1,0 +1,82 @@
+"""What a method must offer to be trained, and what it is given.
+
+A method is a pure function of parameters and batch. That one rule is what lets the same file
+be differentiated twice (meta-gradients), stacked over trials with ``torch.func.vmap`` and
+captured in a CUDA graph: no host synchronisation, no in-place writes, no branch on a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from giw.support import SupportSplit
+
+Params = dict[str, Tensor]
+Logs = dict[str, Tensor]
+
+
+class Batch(NamedTuple):
+    """What one step sees. A tuple of tensors, so that it can be stacked and sliced as one."""
+
+    x: Tensor  # (n, ...)  training inputs
+    y: Tensor  # (n,)      training labels
+    x_val: Tensor  # (m, ...)  validation inputs
+    y_val: Tensor  # (m,)      validation labels
+    inside: Tensor  # (m,)      membership of each validation point in the training support
+    alpha: Tensor  # ()        mean membership over the whole validation set
+    progress: Tensor  # ()        share of training that is done, 0 to 1, for schedules
+
+
+class Net(Protocol):
+    """A net as a pure function of its parameters."""
+
+    def __call__(self, params: Params, x: Tensor) -> Tensor:
+        """Logits of shape (n, c)."""
+        ...
+
+    def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a method may look at, once, to decide which validation points are inside.
+
+    The net was trained on the rows marked ``seen`` and on no others, so the remaining training
+    rows are to it what validation rows are: they can calibrate a split.
+    """
+
+    x_train: Tensor  # (n, ...)
+    y_train: Tensor  # (n,)
+    x_val: Tensor  # (m, ...)
+    y_val: Tensor  # (m,)
+    seen: Tensor  # (n,) bool
+    hidden: Callable[[Tensor], Tensor]  # inputs → unit-norm features of the frozen net
+    random_state: int
+
+
+class Method(Protocol):
+    """One way to learn from training and validation data together."""
+
+    @property
+    def name(self) -> str:
+        """Short name, as used by commands and tables."""
+        ...
+
+    @property
+    def pretrains(self) -> bool:
+        """Whether plain training on the training data comes first."""
+        ...
+
+    def split(self, evidence: Evidence) -> SupportSplit | None:
+        """Split the validation data, or None where the method needs no split."""
+        ...
+
+    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+        """The scalar to descend, and scalars to log; pure in ``params`` and ``batch``."""
+        ...

@@ -1,0 +1,44 @@
+"""A problem as tensors that live on one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from giw.shift import ShiftProblem
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """Training, validation and (for evaluation only) test data on one device."""
+
+    x_train: Tensor  # (n, ...)  bytes or floats
+    y_train: Tensor  # (n,)      class indices
+    x_val: Tensor  # (m, ...)
+    y_val: Tensor  # (m,)
+    x_test: Tensor | None = None
+    y_test: Tensor | None = None
+
+    @classmethod
+    def from_problem(cls, problem: ShiftProblem, device: str | torch.device = "cpu") -> Tensors:
+        """Copy a shift problem to ``device`` once; training never goes back to the host."""
+        parts: dict[str, Any] = {}
+        for name in ("train", "val", "test"):
+            sample = getattr(problem, name)
+            parts[f"x_{name}"] = inputs_to(sample.x, device)
+            parts[f"y_{name}"] = torch.as_tensor(sample.y, dtype=torch.long, device=device)
+        return cls(**parts)
+
+    def without_test(self) -> Tensors:
+        """What a method may see."""
+        return replace(self, x_test=None, y_test=None)
+
+
+def inputs_to(x: Any, device: str | torch.device) -> Tensor:
+    """Inputs on ``device``: bytes stay bytes, everything else becomes float32."""
+    tensor = torch.as_tensor(x)
+    dtype = torch.uint8 if tensor.dtype == torch.uint8 else torch.float32
+    return tensor.to(device=device, dtype=dtype)
