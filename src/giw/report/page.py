@@ -1,0 +1,160 @@
+"""One HTML page that stands alone: no script, no file beside it, nothing fetched.
+
+Figures are SVG inside the page and take its colours, so that they follow a reader's dark mode.
+Everything that comes in is text and is escaped; a method called ``<b>`` is shown as ``<b>``.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+import giw
+from giw.report.figures import svg_bytes
+from giw.report.style import INK, LINE, styles_of
+from giw.report.tables import MEANING, Row
+
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "http://www.w3.org/1999/xlink"
+MANY = 4000  # drawn marks from which a figure goes into the page as PNG: SVG would be slow to open
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what it shows in words, for readers who do not see it, and a caption."""
+
+    figure: Figure
+    alt: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page; whatever is left empty is left out.
+
+    Parameters
+    ----------
+    title : str
+    text : sequence of str
+        Paragraphs in plain words.
+    pictures : sequence of Picture
+    rows : sequence of Row
+        A table of methods, as :func:`giw.report.summarize` gives it, with its meaning beneath.
+    facts : mapping of str to str
+        Short facts in two columns, such as sizes of data sets.
+    details : sequence of str
+        Paragraphs for the curious, folded away on the screen and open on paper.
+    details_title : str
+        What one clicks on to unfold them.
+    """
+
+    title: str
+    text: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    rows: Sequence[Row] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    details: Sequence[str] = ()
+    details_title: str = "More about this"
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report says, in the order in which it is read.
+
+    Parameters
+    ----------
+    title : str
+    answer : str
+        The result in one sentence; set in large letters under the title.
+    lead : sequence of str
+        Paragraphs that say in plain words what was asked and done.
+    sections : sequence of Section
+    kicker : str
+        A few words above the title, such as the command.
+    footer : sequence of str
+        How to make this page again.
+    """
+
+    title: str
+    answer: str
+    lead: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    kicker: str = "giw"
+    footer: Sequence[str] = ()
+
+
+def render_page(page: Page) -> str:
+    """The page as one string of HTML."""
+    environment = Environment(
+        loader=PackageLoader("giw.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pictures = [picture for section in page.sections for picture in section.pictures]
+    drawn = {id(p): _embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
+    return environment.get_template("page.html").render(
+        page=page,
+        drawn=lambda picture: drawn[id(picture)],
+        color_of=lambda method: styles_of([method])[method].color,
+        meaning=MEANING,
+        version=giw.__version__,
+    )
+
+
+def write_page(page: Page, path: str | Path) -> Path:
+    """Write the page as UTF-8; folders on the way are made."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_page(page), encoding="utf-8")
+    return path
+
+
+def _embed(picture: Picture, prefix: str) -> Markup:
+    svg = svg_bytes(picture.figure)
+    if svg.count(b"<use") + svg.count(b"<path") > MANY:
+        out = BytesIO()
+        picture.figure.savefig(out, format="png", dpi=160, facecolor="white")
+        data = base64.b64encode(out.getvalue()).decode()
+        return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(data, picture.alt)
+    return Markup(inline_svg(svg, alt=picture.alt, prefix=prefix))
+
+
+def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
+    """An SVG file as an element that can stand in a page beside others.
+
+    Identifiers get a prefix, since a page may hold each only once; the file's own style sheet goes,
+    since it would apply to the whole page; ink and grid take the colours of the page.
+    """
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.set(key, prefix + value)
+            elif key == f"{{{XLINK}}}href" and value.startswith("#"):
+                element.set(key, f"#{prefix}{value[1:]}")
+            else:
+                value = re.sub(r"url\(#", f"url(#{prefix}", value)
+                value = value.replace(INK, "currentColor").replace(LINE, "var(--grid)")
+                element.set(key, value)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in {f"{{{SVG}}}style", f"{{{SVG}}}metadata"}:
+                parent.remove(child)
+    for key in ("width", "height"):
+        root.attrib.pop(key, None)
+    root.set("role", "img")
+    root.set("aria-label", alt)
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", XLINK)
+    return ElementTree.tostring(root, encoding="unicode")
