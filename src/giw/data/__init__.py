@@ -1,7 +1,29 @@
 """Clean samples, before any shift."""
 
+from giw.data.augmentation import Augmentation
+from giw.data.cifar100 import cifar20, cifar_edition
 from giw.data.digits import digits
+from giw.data.download import fetch
+from giw.data.files import FileStatus, KnownFile, catalogue, data_folder
 from giw.data.four_squares import four_squares
+from giw.data.images import resize_images, unit_pixels
+from giw.data.mnist import colored, mnist
 from giw.data.sample import Sample
 
-__all__ = ["Sample", "digits", "four_squares"]
+__all__ = [
+    "Augmentation",
+    "FileStatus",
+    "KnownFile",
+    "Sample",
+    "catalogue",
+    "cifar20",
+    "cifar_edition",
+    "colored",
+    "data_folder",
+    "digits",
+    "fetch",
+    "four_squares",
+    "mnist",
+    "resize_images",
+    "unit_pixels",
+]

@@ -7,5 +7,6 @@ representation used for splitting, and ``layers(x)`` for all intermediate ones b
 from giw.models.choice import NETS, build, initialised, model_for
 from giw.models.lenet import LeNet5
 from giw.models.mlp import MLP
+from giw.models.resnet import ResNet18
 
-__all__ = ["MLP", "NETS", "LeNet5", "build", "initialised", "model_for"]
+__all__ = ["MLP", "NETS", "LeNet5", "ResNet18", "build", "initialised", "model_for"]

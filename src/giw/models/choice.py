@@ -12,6 +12,7 @@ from torch import nn
 from giw.checks import as_generator
 from giw.models.lenet import LeNet5
 from giw.models.mlp import MLP
+from giw.models.resnet import ResNet18
 
 RandomState = int | np.random.Generator | None
 SMALL_SIDE = 16  # below this, two convolutions of 5 × 5 leave nothing to pool
@@ -23,7 +24,7 @@ def model_for(
     """The net that suits the shape of ``X``.
 
     Flat points and images below 16 × 16 pixels get an :class:`MLP`, larger grey or colour images
-    a :class:`LeNet5`.
+    a :class:`LeNet5`. :class:`ResNet18` is never chosen by itself, because of its cost.
 
     Parameters
     ----------
@@ -60,6 +61,10 @@ def build(
         raise ValueError(f"net must be one of {', '.join(NETS)}, got {name!r}")
     if n_classes < 2:
         raise ValueError(f"a classifier needs at least two classes, got {n_classes}")
+    if name != "mlp" and len(x_shape) != 4:
+        raise ValueError(
+            f"{name} is for images, (n, channels, height, width); got X of shape {tuple(x_shape)}"
+        )
     return initialised(lambda: NETS[name](tuple(x_shape[1:]), n_classes), random_state)
 
 
@@ -75,4 +80,5 @@ def initialised(make: Callable[[], nn.Module], random_state: RandomState = None)
 NETS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
     "mlp": lambda point, n_classes: MLP(prod(point), n_classes),
     "lenet5": lambda point, n_classes: LeNet5(n_classes, channels=point[0]),
+    "resnet18": lambda point, n_classes: ResNet18(n_classes, channels=point[0]),
 }

@@ -1,19 +1,33 @@
 """From a clean sample to a problem in which training and test part ways."""
 
 from giw.shift.class_prior import class_prior
+from giw.shift.color import color_shift
 from giw.shift.four_squares import four_squares_problem
 from giw.shift.label_noise import label_noise
+from giw.shift.paper import (
+    PAPER_SETTINGS,
+    PaperSetting,
+    paper_problem,
+    paper_samples,
+    paper_setting,
+)
 from giw.shift.problem import ShiftProblem, Truth
 from giw.shift.support import support_shift
 from giw.shift.trial import TrialSeeds, trial_seeds
 
 __all__ = [
+    "PAPER_SETTINGS",
+    "PaperSetting",
     "ShiftProblem",
     "TrialSeeds",
     "Truth",
     "class_prior",
+    "color_shift",
     "four_squares_problem",
     "label_noise",
+    "paper_problem",
+    "paper_samples",
+    "paper_setting",
     "support_shift",
     "trial_seeds",
 ]

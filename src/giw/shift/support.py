@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_generator
 from giw.data.sample import Sample
+from giw.shift.dealing import (
+    PUBLISHED_SEED,
+    Draw,
+    Indices,
+    Protocol,
+    check_draw_and_protocol,
+    deal,
+    density_by_group,
+    equal_counts,
+)
 from giw.shift.problem import ShiftProblem, Truth, mean_one
-
-Draw = Literal["stratified", "iid"]
-Protocol = Literal["honest", "published"]
-Indices = NDArray[np.int64]
-
-PUBLISHED_SEED = 0  # the published protocol has one validation draw for all trials
 
 
 def support_shift(
@@ -71,8 +74,7 @@ def support_shift(
     truth : Truth
         What only an evaluation may see.
     """
-    _check_choice(draw, ("stratified", "iid"), "draw")
-    _check_choice(protocol, ("honest", "published"), "protocol")
+    check_draw_and_protocol(draw, protocol)
     known, wanted = _groups(sample, train_groups), _groups(sample, test_groups)
     rng = as_generator(PUBLISHED_SEED if protocol == "published" else random_state)
 
@@ -88,8 +90,8 @@ def support_shift(
     else:
         test_sample = test.take(np.isin(test.group, wanted))
 
-    counts = _equal_counts(wanted, n_val) if draw == "stratified" else None
-    val_rows = _deal(testable, sample.group, n_val, counts)
+    counts = equal_counts(wanted, n_val) if draw == "stratified" else None
+    val_rows = deal(testable, sample.group, n_val, counts)
     train_rows = pool[np.isin(sample.group[pool], known)]
     if protocol == "honest":
         train_rows = train_rows[~np.isin(train_rows, val_rows)]
@@ -97,7 +99,7 @@ def support_shift(
     train, val = sample.take(np.sort(train_rows)), sample.take(val_rows)
     problem = ShiftProblem(train, val, test_sample)  # refuses empty parts
     inside = np.isin(val.group, train.group)
-    density = _density_over_sample(sample.group, wanted, counts)
+    density = density_by_group(sample.group, wanted, counts)
     share = _inside_share(sample.group, known, density)
     truth = Truth(
         inside=inside,
@@ -109,11 +111,6 @@ def support_shift(
         test_group=test_sample.group,
     )
     return problem, truth
-
-
-def _check_choice(value: str, allowed: tuple[str, ...], name: str) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
 def _groups(sample: Sample, groups: Collection[int]) -> Indices:
@@ -130,40 +127,6 @@ def _share_of_each_group(rows: Indices, group: Indices, share: float) -> Indices
     """The first ``share`` of each group in the given order, at least one point."""
     parts = [rows[group[rows] == g] for g in np.unique(group[rows])]
     return np.concatenate([part[: max(1, round(share * len(part)))] for part in parts])
-
-
-def _equal_counts(groups: Indices, n: int) -> dict[int, int]:
-    """``n`` points over groups as equally as can be, the lowest-numbered first."""
-    each, rest = divmod(n, len(groups))
-    return {int(g): each + (position < rest) for position, g in enumerate(groups)}
-
-
-def _deal(rows: Indices, group: Indices, n: int, counts: dict[int, int] | None) -> Indices:
-    """Validation rows from the front of ``rows``, by group where counts are given."""
-    if n < 1:
-        raise ValueError(f"n_val must be at least 1, got {n}")
-    if counts is None:
-        if n > len(rows):
-            raise ValueError(f"n_val={n} asks for more than the {len(rows)} points there are")
-        return rows[:n]
-    parts = {g: rows[group[rows] == g][:count] for g, count in counts.items()}
-    for g, count in counts.items():
-        if len(parts[g]) < count:
-            raise ValueError(
-                f"n_val={n} asks for {count} points of group {g}, which has {len(parts[g])} left; "
-                "lower n_val or test_share"
-            )
-    return np.concatenate(list(parts.values()))
-
-
-def _density_over_sample(
-    group: Indices, wanted: Indices, counts: dict[int, int] | None
-) -> NDArray[np.float64]:  # (largest group + 1,)
-    """How likely validation draws one point of each group, up to one constant."""
-    density = np.zeros(int(group.max()) + 1)
-    for g in wanted:
-        density[g] = 1.0 if counts is None else counts[int(g)] / np.sum(group == g)
-    return density
 
 
 def _inside_share(group: Indices, known: Indices, density: NDArray[np.float64]) -> float:
