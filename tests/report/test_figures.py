@@ -133,6 +133,26 @@ def test_labels_far_apart_stay_where_they_are():
     assert spread([0.0, 1.0, 10.0], gap=3.0) == [-1.0, 2.0, 10.0]
 
 
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=8), st.floats(0.01, 5))
+@settings(deadline=None)
+def test_spread_labels_stay_between_their_bounds(positions, gap):
+    moved = spread(sorted(positions), gap=gap, low=0.0, high=50.0)
+
+    assert moved[0] >= 0
+    assert moved[-1] <= 50 + 1e-9
+    assert all(b - a >= gap - 1e-9 for a, b in pairwise(moved))
+
+
+def test_a_long_name_leaves_room_for_its_line():
+    figure = learning_curves({"a method of my own": [[0.5]], "a method of one's own": [[0.1]]})
+
+    assert sorted(words(figure)) == ["a method of my own", "a method of one's…"]
+
+
+def test_a_negative_threshold_has_a_minus_sign():
+    assert words(split_histogram([-3.0, 0.0], [0, 1], threshold=-2)) == ["cut at −2, inside →"]
+
+
 @pytest.mark.parametrize(
     "figure",
     [learning_curves(CURVES), trial_dots({"giw": [0.1, 0.2]}), split_histogram([0.2], [True])],

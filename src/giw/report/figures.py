@@ -24,6 +24,7 @@ from giw.report.style import BLUE, INK, LINE, VERMILION, name_of, styles_of
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
 FONT = 12.0
+LONG = 18  # letters of a name beside a line; more would leave no room for the line
 
 
 def learning_curves(
@@ -76,7 +77,10 @@ def learning_curves(
     axes.set_ylim(max(low, 0), min(high, 100.5))  # a band may leave the scale, accuracy cannot
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    if longest > 1:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    else:
+        axes.set_xticks([1])
     _label_line_ends(figure, axes, ends)
     return _settled(figure)
 
@@ -134,11 +138,10 @@ def split_histogram(
     axes.margins(y=0.22)  # room for the legend and the words at the threshold
     if threshold is not None:
         axes.axvline(threshold, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+        cut = f"{threshold:g}".replace("-", "−")
         on_the_left = threshold <= (low + high) / 2  # the words go where there is room
         axes.annotate(
-            f"cut at {threshold:g}, inside →"
-            if on_the_left
-            else f"← outside, cut at {threshold:g}",
+            f"cut at {cut}, inside →" if on_the_left else f"← outside, cut at {cut}",
             (threshold, 0.97),
             xycoords=("data", "axes fraction"),
             xytext=(6 if on_the_left else -6, 0),
@@ -265,10 +268,10 @@ def _label_line_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str
     ends = sorted(ends)
     low, high = axes.get_ylim()
     line_height = 1.35 * FONT / 72 / (0.8 * figure.get_figheight()) * (high - low)
-    heights = spread([value for value, _, _ in ends], gap=line_height)
+    heights = spread([value for value, _, _ in ends], gap=line_height, low=low, high=high)
     for (value, name, color), height in zip(ends, heights, strict=True):
         axes.annotate(
-            name,
+            name if len(name) <= LONG else name[: LONG - 1] + "…",
             (1.0, value),
             xycoords=("axes fraction", "data"),
             xytext=(1.03, height),
@@ -279,15 +282,25 @@ def _label_line_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str
             fontweight="bold",
             parse_math=False,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.7, "shrinkA": 0},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": color,
+                "linewidth": 0.7,
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),  # from the end of the line to the left of the name
+            },
         )
 
 
-def spread(positions: Sequence[float], *, gap: float) -> list[float]:
+def spread(
+    positions: Sequence[float], *, gap: float, low: float = -np.inf, high: float = np.inf
+) -> list[float]:
     """Sorted positions moved as little as possible (least squares) to lie ``gap`` apart.
 
     Subtracting ``gap`` times the rank turns the condition into monotonicity, so this is isotonic
-    regression, by pooling neighbours that violate it.
+    regression, by pooling neighbours that violate it; clipping its solution is the solution between
+    bounds. Too many positions for the bounds run over the upper one.
     """
     blocks: list[tuple[float, int]] = []  # (mean, size)
     for rank, position in enumerate(positions):
@@ -297,4 +310,5 @@ def spread(positions: Sequence[float], *, gap: float) -> list[float]:
             mean, size = (mean * size + last * count) / (size + count), size + count
         blocks.append((mean, size))
     levels = [mean for mean, size in blocks for _ in range(size)]
-    return [level + gap * rank for rank, level in enumerate(levels)]
+    top = max(low, high - gap * (len(levels) - 1))
+    return [min(max(level, low), top) + gap * rank for rank, level in enumerate(levels)]
