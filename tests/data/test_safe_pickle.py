@@ -73,6 +73,24 @@ def test_a_size_given_to_the_constructor_is_ignored():
     assert found["data"].shape == (2, 3072)
 
 
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"\x80\x02}r\xff\xff\xff\x7f.", "memo place 2147483647"),  # 34 GB of empty places
+        (b"\x80\x02T\xff\xff\xff\x7fabc.", "2147483647 bytes"),  # a string that is not there
+        (b"\x80\x05\x96\xff\xff\xff\xff\x00\x00\x00\x00abc.", "4294967295 bytes"),
+    ],
+)
+def test_instructions_that_claim_too_much_cost_no_memory(raw, message):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=message):
+            load_arrays(raw, "file")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("raw", [b"", b"garbage", pickle.dumps([1]), b"\x80\x02}("])
 def test_garbage_is_a_value_error_with_the_name_of_the_file(raw):
     with pytest.raises(ValueError, match="the file"):

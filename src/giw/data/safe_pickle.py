@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import pickletools
 from io import BytesIO
 from math import prod
 from typing import Any
@@ -24,12 +25,27 @@ def load_arrays(raw: bytes, name: str) -> dict[str, Any]:
         What the bytes are called in an error message.
     """
     try:
+        _check_sizes(raw)
         found = _Reader(BytesIO(raw), encoding="bytes").load()
     except Exception as error:  # a broken pickle can raise nearly anything
         raise ValueError(f"{name} cannot be read as a pickle of arrays: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{name} must hold a dictionary, got {type(found).__name__}")
     return {_text(key): _unwrapped(value) for key, value in found.items()}
+
+
+def _check_sizes(raw: bytes) -> None:
+    """Walk the instructions without following them; lengths and memo places must be credible.
+
+    The reader would reserve whatever an instruction claims: the length of a string that is not
+    there, which the walk itself refuses, or a place far up in the memo.
+    """
+    places = 0
+    for instruction, argument, _ in pickletools.genops(raw):
+        if "PUT" in instruction.name:
+            places += 1
+            if argument is None or argument > places:  # they are numbered one after the other
+                raise pickle.UnpicklingError(f"memo place {argument} comes after {places - 1}")
 
 
 class _Array:
