@@ -7,7 +7,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from giw.models import MLP, LeNet5, build, model_for
 
-SHAPES = {"mlp": (4, 7), "lenet5": (4, 1, 32, 32)}
+SHAPES = {"mlp": (4, 7), "lenet5": (4, 1, 32, 32), "resnet18": (4, 3, 8, 8)}
 
 
 def points(name, seed=0):
@@ -16,19 +16,20 @@ def points(name, seed=0):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_features_are_a_nonnegative_named_layer_and_logits_one_per_class(name):
-    net, x = build(name, SHAPES[name], 3, random_state=0), points(name)
+    net, x = build(name, SHAPES[name], 3, random_state=0).eval(), points(name)
 
     layers = net.layers(x)
 
     assert net(x).shape == (4, 3)
+    assert torch.equal(net.head(net.features(x)), net(x))
     assert any(torch.equal(net.features(x), layer) for layer in layers.values())
     assert all(layer.ndim == 2 and (layer >= 0).all() for layer in layers.values())
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_stacked_trials_give_what_each_net_gives_alone(name):
-    nets = [build(name, SHAPES[name], 3, random_state=seed) for seed in range(3)]
-    x = torch.stack([points(name, seed) for seed in range(3)])
+    nets = [build(name, SHAPES[name], 3, random_state=seed).eval() for seed in range(2)]
+    x = torch.stack([points(name, seed) for seed in range(2)])
     parameters, buffers = stack_module_state(nets)
 
     def forward(p, b, point):
@@ -75,6 +76,7 @@ def test_the_shape_of_x_chooses_the_net(shape, kind):
         (lambda: model_for((5,), 2), "x_shape is the shape of X"),
         (lambda: model_for((5, 3), 1), "at least two classes"),
         (lambda: build("vgg", (5, 3), 2), "net must be one of"),
+        (lambda: build("resnet18", (5, 3), 2), "resnet18 is for images"),
         (lambda: MLP(3, 2, hidden=()), "at least one layer"),
         (lambda: LeNet5(2, channels=2), "1 or 3 channels"),
     ],

@@ -1,7 +1,8 @@
 """The nets of the paper, and one for tables.
 
 Each is a ``torch.nn.Module`` with ``forward(x)`` for logits, ``features(x)`` for the
-representation used for splitting, and ``layers(x)`` for all intermediate ones by name.
+representation used for splitting, ``head(z)`` from there to the logits, and ``layers(x)`` for all
+intermediate representations by name.
 """
 
 from giw.models.choice import NETS, build, initialised, model_for

@@ -44,18 +44,22 @@ class LeNet5(nn.Module):
         self.fc2 = nn.Linear(120, 84)
         self.output = nn.Linear(84, n_classes)
 
-    def layers(self, x: Tensor) -> dict[str, Tensor]:
-        """Every hidden layer; convolutions after pooling, flattened to (n, width)."""
+    def _trunk(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The first three layers."""
         x = resize_images(unit_pixels(x), SIDE)  # (n, channels, 32, 32)
         conv1 = functional.max_pool2d(self.conv1(x).relu(), 2)  # (n, 6 or 20, 14, 14)
         conv2 = functional.max_pool2d(self.conv2(conv1).relu(), 2)  # (n, 16 or 50, 5, 5)
-        fc1 = self.fc1(conv2.flatten(1)).relu()  # (n, 120)
+        return conv1, conv2, self.fc1(conv2.flatten(1)).relu()  # the last is (n, 120)
+
+    def layers(self, x: Tensor) -> dict[str, Tensor]:
+        """Every hidden layer; convolutions after pooling, flattened to (n, width)."""
+        conv1, conv2, fc1 = self._trunk(x)
         fc2 = self.fc2(fc1).relu()  # (n, 84)
         return {"conv1": conv1.flatten(1), "conv2": conv2.flatten(1), "fc1": fc1, "fc2": fc2}
 
     def features(self, x: Tensor) -> Tensor:
         """Third layer after ReLU, (n, 120)."""
-        return self.layers(x)["fc1"]
+        return self._trunk(x)[2]
 
     def head(self, z: Tensor) -> Tensor:
         """From :meth:`features` to logits, (n, c)."""
@@ -63,4 +67,4 @@ class LeNet5(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits, (n, c)."""
-        return self.output(self.layers(x)["fc2"])
+        return self.head(self.features(x))

@@ -72,6 +72,10 @@ class ResNet18(nn.Module):
         """After global average pooling, (n, 512)."""
         return self.layers(x)["pool"]
 
+    def head(self, z: Tensor) -> Tensor:
+        """From :meth:`features` to logits, (n, c)."""
+        return self.output(z)
+
     def forward(self, x: Tensor) -> Tensor:
         """Logits, (n, c)."""
-        return self.output(self.features(x))
+        return self.head(self.features(x))
