@@ -21,7 +21,7 @@ class FourSquaresSettings:
     hidden: tuple[int, ...] = (64, 64)
     config: TrainingConfig = field(
         default_factory=lambda: TrainingConfig(
-            epochs=100, pretrain_epochs=10, batch_size=100, learning_rate=1e-2
+            epochs=100, pretrain_epochs=10, batch_size=100, learning_rate=1e-2, weight_decay=1e-3
         )
     )
 

@@ -16,10 +16,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from giw.methods.plain import PlainMethod
 from giw.objective import DynamicWeights, effective_share, weighted_risk
 from giw.training import (
     Batch,
-    Evidence,
     Logs,
     Net,
     Params,
@@ -29,7 +29,7 @@ from giw.training import (
 
 
 @dataclass(frozen=True)
-class DIW:
+class DIW(PlainMethod):
     """Importance weighting with weights estimated in every step.
 
     Parameters
@@ -48,10 +48,6 @@ class DIW:
     def __post_init__(self) -> None:
         """Refuse an unknown representation."""
         check_representation(self.representation)
-
-    def split(self, evidence: Evidence) -> None:
-        """No split: all validation points count as inside."""
-        return None
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """Weighted training loss; validation points steer the weights only."""

@@ -20,6 +20,7 @@ from typing import ClassVar
 from sklearn.base import clone
 from torch import Tensor
 
+from giw.methods.plain import PlainMethod
 from giw.objective import DynamicWeights, effective_share, generalized_risk
 from giw.support import SupportSplit, SupportSplitter
 from giw.training import (
@@ -37,7 +38,7 @@ SPLIT_ON = ("hidden", "input")
 
 
 @dataclass(frozen=True)
-class GIW:
+class GIW(PlainMethod):
     """Weighted training data inside the training support, validation data outside it.
 
     Parameters

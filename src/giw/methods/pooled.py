@@ -13,19 +13,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from giw.training import Batch, Evidence, Logs, Net, Params, losses_of_both
+from giw.methods.plain import PlainMethod
+from giw.training import Batch, Logs, Net, Params, losses_of_both
 
 
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(PlainMethod):
     """Half the mean training loss plus half the mean validation loss."""
 
     name: ClassVar[str] = "pooled"
     pretrains: ClassVar[bool] = True
-
-    def split(self, evidence: Evidence) -> None:
-        """No split."""
-        return None
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """Mean of the two mean losses."""

@@ -13,19 +13,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from giw.training import Batch, Evidence, Logs, Net, Params, as_input, sample_losses
+from giw.methods.plain import PlainMethod
+from giw.training import Batch, Logs, Net, Params, as_input, sample_losses
 
 
 @dataclass(frozen=True)
-class TrainOnly:
+class TrainOnly(PlainMethod):
     """Train on the training data alone."""
 
     name: ClassVar[str] = "train_only"
     pretrains: ClassVar[bool] = True
-
-    def split(self, evidence: Evidence) -> None:
-        """No split."""
-        return None
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """Mean training loss."""

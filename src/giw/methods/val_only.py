@@ -10,19 +10,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from giw.training import Batch, Evidence, Logs, Net, Params, as_input, sample_losses
+from giw.methods.plain import PlainMethod
+from giw.training import Batch, Logs, Net, Params, as_input, sample_losses
 
 
 @dataclass(frozen=True)
-class ValOnly:
+class ValOnly(PlainMethod):
     """Train on the validation data alone, without pretraining."""
 
     name: ClassVar[str] = "val_only"
     pretrains: ClassVar[bool] = False
-
-    def split(self, evidence: Evidence) -> None:
-        """No split."""
-        return None
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """Mean validation loss."""

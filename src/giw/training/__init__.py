@@ -3,12 +3,24 @@
 from giw.training.config import TrainingConfig
 from giw.training.forward import Losses, check_representation, losses_of_both, sample_losses
 from giw.training.loop import OnEpoch, Pretrained, accuracy, pretrain, train
-from giw.training.net import FunctionalNet, as_input, predict_in_blocks, unit_norm
-from giw.training.protocol import Batch, Evidence, Logs, Method, Net, Params
+from giw.training.net import FunctionalNet, as_input, net_params, predict_in_blocks, unit_norm
+from giw.training.protocol import (
+    NO_OWN_PARAMS,
+    OWN,
+    Batch,
+    Evidence,
+    Logs,
+    Method,
+    Net,
+    OwnParams,
+    Params,
+)
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors, inputs_to
 
 __all__ = [
+    "NO_OWN_PARAMS",
+    "OWN",
     "Batch",
     "Evidence",
     "FunctionalNet",
@@ -17,6 +29,7 @@ __all__ = [
     "Method",
     "Net",
     "OnEpoch",
+    "OwnParams",
     "Params",
     "Pretrained",
     "Tensors",
@@ -27,6 +40,7 @@ __all__ = [
     "check_representation",
     "inputs_to",
     "losses_of_both",
+    "net_params",
     "predict_in_blocks",
     "pretrain",
     "sample_losses",

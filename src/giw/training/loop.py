@@ -18,9 +18,10 @@ from giw.training.batches import epoch_batches, hold_out, validation_batches
 from giw.training.config import TrainingConfig
 from giw.training.forward import sample_losses
 from giw.training.net import FunctionalNet, as_input, predict_in_blocks
-from giw.training.protocol import Batch, Evidence, Logs, Method, Params
+from giw.training.protocol import Batch, Evidence, Logs, Method, OwnParams, Params
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors
+from giw.training.threads import threads_for
 
 OnEpoch = Callable[[str, int, dict[str, float]], None]
 
@@ -72,7 +73,9 @@ def train(
     config = config or TrainingConfig()
     net = FunctionalNet(copy.deepcopy(module).train())
     started = time.perf_counter()
-    with _own_randomness(random_state, data.x_train.device):
+    device = data.x_train.device
+    threads = threads_for(module, config.batch_size, device)
+    with threads, _own_randomness(random_state, device):
         if method.pretrains:
             start = pretrained or pretrain(
                 module, data, config, random_state=random_state, on_epoch=on_epoch
@@ -87,6 +90,8 @@ def train(
         optimizer = _adam(params, config)
         if start.optimizer["state"]:
             optimizer.load_state_dict(copy.deepcopy(start.optimizer))
+        own = method.own_params(net, params, as_input(data.x_train[:2]), random_state)
+        params |= _add_own(optimizer, own)
         split = method.split(_evidence(net, start, data))
         history = _descend(method, net, params, optimizer, data, split, config, start, on_epoch)
     return TrainingRecord(
@@ -114,6 +119,22 @@ def pretrain(
     optimizer = _adam(params, config)
     generator = _generator(random_state, "pretrain")
     rows = start.seen.nonzero()[:, 0]
+    with threads_for(module, config.batch_size, device):
+        _pretrain_epochs(net, params, optimizer, data, rows, config, generator, on_epoch)
+    return Pretrained(params, net.buffers(), optimizer.state_dict(), start.seen, random_state)
+
+
+def _pretrain_epochs(
+    net: FunctionalNet,
+    params: Params,
+    optimizer: torch.optim.Optimizer,
+    data: Tensors,
+    rows: Tensor,
+    config: TrainingConfig,
+    generator: torch.Generator,
+    on_epoch: OnEpoch | None,
+) -> None:
+    device = data.x_train.device
     for epoch in range(config.pretrain_epochs):
         total = torch.zeros((), device=device)
         batches = rows[epoch_batches(len(rows), config.batch_size, generator)].to(device)
@@ -124,7 +145,6 @@ def pretrain(
             total += loss.detach()
         if on_epoch:
             on_epoch("pretrain", epoch, {"loss": float(total) / len(batches)})
-    return Pretrained(params, net.buffers(), optimizer.state_dict(), start.seen, random_state)
 
 
 def accuracy(net: FunctionalNet, params: Params, x: Tensor, y: Tensor) -> float:
@@ -194,6 +214,15 @@ def _adam(params: Params, config: TrainingConfig) -> torch.optim.Adam:
     return torch.optim.Adam(
         trained, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
     )
+
+
+def _add_own(optimizer: torch.optim.Optimizer, own: OwnParams) -> Params:
+    """Hand a method's own parameters to the optimiser that moves the net's."""
+    params = {name: p.detach().clone().requires_grad_() for name, p in own.params.items()}
+    if params:
+        settings = {"lr": own.learning_rate, "weight_decay": own.weight_decay}
+        optimizer.add_param_group({"params": list(params.values()), **settings})
+    return params
 
 
 def _untrained(

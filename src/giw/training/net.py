@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from giw.training.protocol import Params
+from giw.training.protocol import OWN, Params
 
 
 class FunctionalNet:
@@ -57,13 +57,18 @@ class FunctionalNet:
 
     def __call__(self, params: Params, x: Tensor) -> Tensor:
         """Logits of shape (n, c)."""
-        return functional_call(self.module, params, (x,))
+        return functional_call(self.module, net_params(params), (x,))
 
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
-        named = {f"module.{name}": p for name, p in params.items()}
+        named = {f"module.{name}": p for name, p in net_params(params).items()}
         logits, hidden = functional_call(self._hidden, named, (x,))
         return logits, unit_norm(hidden)
+
+
+def net_params(params: Params) -> Params:
+    """The net's share of the parameters, without the method's own."""
+    return {name: p for name, p in params.items() if not name.startswith(OWN)}
 
 
 def unit_norm(z: Tensor) -> Tensor:

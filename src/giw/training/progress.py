@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from giw.training.config import TrainingConfig
 from giw.training.loop import OnEpoch
 
 
-def make_progress(*, shown: bool = True) -> Progress:
+def make_progress(*, shown: bool = True, console: Console | None = None) -> Progress:
     """Name, bar, count, time left and the last values; silent where ``shown`` is False."""
     return Progress(
         TextColumn("{task.description}"),
@@ -20,6 +21,7 @@ def make_progress(*, shown: bool = True) -> Progress:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         disable=not shown,
+        console=console,
     )
 
 

@@ -19,6 +19,21 @@ Params = dict[str, Tensor]
 Logs = dict[str, Tensor]
 
 
+OWN = "method."  # names of a method's own parameters start so; nets never see them
+
+
+@dataclass(frozen=True)
+class OwnParams:
+    """A method's own parameters, names starting with ``OWN``, and how Adam moves them."""
+
+    params: Params
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+
+
+NO_OWN_PARAMS = OwnParams({})
+
+
 class Batch(NamedTuple):
     """What one step sees. A tuple of tensors, so that it can be stacked and sliced as one."""
 
@@ -73,10 +88,23 @@ class Method(Protocol):
         """Whether plain training on the training data comes first."""
         ...
 
+    def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
+        """Parameters of the method's own, trained beside the net's (a weighting net, say).
+
+        ``x`` is a small batch of inputs, for shapes. Most methods have none:
+        :data:`NO_OWN_PARAMS`.
+        """
+        ...
+
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """Split the validation data, or None where the method needs no split."""
         ...
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
-        """The scalar to descend, and scalars to log; pure in ``params`` and ``batch``."""
+        """The scalar to descend, and scalars to log; pure in ``params`` and ``batch``.
+
+        ``params`` holds the net's parameters and, under names that start with ``OWN``, the
+        method's. One gradient of one scalar moves both: where they descend different things
+        (meta-learning, adversaries), each term is detached from the parameters it must not move.
+        """
         ...

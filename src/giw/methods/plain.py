@@ -1,0 +1,20 @@
+"""What most methods have in common: nothing of their own, and no split."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from giw.support import SupportSplit
+from giw.training import NO_OWN_PARAMS, Evidence, Net, OwnParams, Params
+
+
+class PlainMethod:
+    """No parameters of its own and no split; a method overrides what it needs."""
+
+    def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
+        """No parameters besides the net's."""
+        return NO_OWN_PARAMS
+
+    def split(self, evidence: Evidence) -> SupportSplit | None:
+        """No split."""
+        return None
