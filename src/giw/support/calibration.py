@@ -34,12 +34,12 @@ def place(
     z: Tensor, label: Tensor | None, scorer: Scorer, nearest: KNN, cell: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Score of each point, and the cell of its nearest reference row; (m,) and (m,)."""
-    if isinstance(scorer, KNN) and scorer.unit_norm == nearest.unit_norm:
-        distance, index = scorer.neighbours(z)  # one search serves both
-        return distance[:, -1], cell[index[:, 0]]
+    if isinstance(scorer, KNN):  # one search serves both
+        score, index = scorer.score_and_nearest(z)
+        return score, cell[index]
     if int(cell.max()) == 0:  # one cell: no need to ask where a point lies
         return scorer.score(z, label), torch.zeros(len(z), dtype=torch.long, device=z.device)
-    return scorer.score(z, label), cell[nearest.neighbours(z)[1][:, 0]]
+    return scorer.score(z, label), cell[nearest.score_and_nearest(z)[1]]
 
 
 def conformal_rank(

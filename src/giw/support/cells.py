@@ -7,6 +7,8 @@ average training image. Within a cell, the class of the nearest training row, th
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -17,7 +19,10 @@ from giw.support.scorers.knn import KNN
 
 AGREEMENT = 0.75  # below this, the labels of neighbours say too little to make cells of them
 AUDITED = 2_000  # rows on which the agreement is read off
-CLUSTERED = 10_000  # rows on which cluster centres are learned
+CLUSTERED = 5_000  # rows on which cluster centres are learned
+CLUSTERS = 4  # per class, as far as there are rows enough
+ROWS_PER_CLUSTER = 150  # calibration rows
+LEAST_SHARE = 0.15  # of its class: a small cluster gathers stragglers, and strangers join them
 
 
 def neighbour_agreement(z: Tensor, label: Tensor, generator: np.random.Generator) -> float:
@@ -27,21 +32,50 @@ def neighbour_agreement(z: Tensor, label: Tensor, generator: np.random.Generator
     of neighbours make poor cells.
     """
     rows = torch.as_tensor(generator.permutation(len(z))[:AUDITED], device=z.device)
-    _, index = KNN(k=1).fit(z).neighbours(z[rows])
-    return float((label[index[:, 0]] == label[rows]).double().mean())
+    _, index = KNN(k=1, relative=0).fit(z).score_and_nearest(z[rows])
+    return float((label[index] == label[rows]).double().mean())
+
+
+def cells_within(
+    z: Tensor,  # (n, d)
+    label: Tensor,  # (n,)
+    *,
+    calibration_rows: int,
+    generator: np.random.Generator,
+) -> Tensor:  # (n,)
+    """Up to four clusters within each class, as many as its calibration rows can feed.
+
+    A class may itself be a mixture (odd digits are ones and threes), and then shift within it.
+    Clusters that hold little of their class are merged: they gather what is strange in training,
+    and points from outside would find themselves in good company there.
+    """
+    cell = torch.zeros_like(label)
+    for value in label.unique():
+        rows = (label == value).nonzero()[:, 0]
+        feeds = int(len(rows) / len(z) * calibration_rows / ROWS_PER_CLUSTER)
+        within = cluster(z[rows], min(CLUSTERS, max(1, feeds)), generator)
+        cell[rows] = within + int(cell.max()) + 1
+    return cell - 1
 
 
 def cluster(z: Tensor, count: int, generator: np.random.Generator) -> Tensor:
-    """A k-means cluster for every row of ``z``, (n,)."""
+    """A k-means cluster for every row of ``z``, small ones merged, (n,)."""
+    if count < 2:
+        return torch.zeros(len(z), dtype=torch.long, device=z.device)
     rows = torch.as_tensor(generator.permutation(len(z))[:CLUSTERED], device=z.device)
     sample = z[rows].cpu().numpy()
     count = min(count, len(np.unique(sample, axis=0)))
-    kmeans = KMeans(count, n_init=1, random_state=int(generator.integers(2**31))).fit(sample)
-    return torch.as_tensor(kmeans.predict(z.cpu().numpy()), device=z.device).long()
+    kmeans = KMeans(count, n_init=3, random_state=int(generator.integers(2**31))).fit(sample)
+    found = kmeans.predict(z.cpu().numpy())
+    least = math.ceil(LEAST_SHARE * CLUSTERS / max(count, CLUSTERS) * len(z))
+    target = merge_small_cells(
+        np.bincount(found, minlength=count), kmeans.cluster_centers_.astype(float), least=least
+    )
+    return torch.as_tensor(np.unique(target[found], return_inverse=True)[1], device=z.device)
 
 
 def merge_small_cells(
-    cell: NDArray[np.int64],  # (c,) calibration rows per cell
+    rows: NDArray[np.int64],  # (c,) calibration rows per cell
     center: NDArray[np.float64],  # (c, d) where each cell lies
     *,
     least: int,
@@ -50,7 +84,7 @@ def merge_small_cells(
 
     The smallest cell joins the one with the nearest centre until none is too small.
     """
-    count, center = cell.astype(np.float64), center.copy()
+    count, center = rows.astype(np.float64), center.copy()
     target = np.arange(len(count))
     while len(alive := np.unique(target)) > 1:
         small = alive[np.argmin(count[alive])]

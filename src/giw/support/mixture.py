@@ -3,13 +3,26 @@ r"""Two groups of p-values: uniform inside the training support, piled up near z
 A validation p-value is drawn from
 
 .. math:: f(p) = \pi f_{\rm in}(p) + (1 - \pi) f_{\rm out}(p), \qquad
-          f_{\rm in} = {\rm Beta}(1, c),\quad f_{\rm out} = {\rm Beta}(a, b),\ a < 1 \le b
+          f_{\rm in} = {\rm Beta}(1, c),\quad
+          f_{\rm out} = (1 - t) {\rm Beta}(a, b) + t\, {\rm Beta}(1, 10),\ a \le 1 < b
 
 where :math:`\pi` is the share of the test distribution inside the support. Perfect calibration has
 :math:`c = 1`; a shift within cells tilts the inside group a little, and how much is not known, so
-:math:`c` is averaged over instead of believed. All parameters live on a grid and are averaged with
-their posterior weight, which works for one validation point as for thousands: with few points the
-answer is wide, not wrong.
+:math:`c` is averaged over instead of believed: that is how calibration bias enters the interval.
+All parameters live on a grid and are averaged with their posterior weight, which works for one
+validation point as for thousands: with few points the answer is wide, not wrong.
+
+Such a model is never exactly right, and a plain posterior of thousands of points would be sure of
+its own error. The likelihood of m points therefore counts as that of :math:`m / (1 + m / 500)`: a
+coarsened posterior [1]_, wide enough for the calibration bias that more points cannot cure.
+
+That :math:`\pi` can be told at all rests on one assumption: points from outside seldom look as
+ordinary as the median training point (:math:`b` well above one). Where inside and outside hardly
+differ in the features, no sample size helps and the share is too large.
+
+References
+----------
+.. [1] Miller and Dunson, Robust Bayesian inference via coarsening, JASA 114:1113-1125, 2019.
 """
 
 from __future__ import annotations
@@ -22,12 +35,17 @@ from scipy.stats import beta
 
 Vector = NDArray[np.float64]
 
-SHARE = np.concatenate([[0.0], (np.arange(200) + 0.5) / 200, [1.0]])  # grid of pi
+SHARE = np.concatenate([[0.0], (np.arange(100) + 0.5) / 100, [1.0]])  # grid of pi
 ALL_INSIDE, ALL_OUTSIDE = 0.25, 0.05  # prior mass of cases (i)/(ii), and of disjoint supports
-PILE = np.geomspace(0.001, 0.6, 12)  # a: the smaller, the better inside and outside separate
-FALL = np.array([1.0, 3.0])  # b: how soon outside p-values die out towards one
-TILT = np.array([0.8, 0.9, 1.0, 1.15, 1.3, 1.5])  # c: above one, inside points look strange
+PILE = np.array([0.15, 0.3, 0.6, 1.0])  # a: the smaller, the sharper the pile at zero
+FALL = np.array([2.0, 5.0, 15.0, 50.0, 150.0, 500.0])  # b: how soon outside p-values die out
+TAIL = np.array([0.0, 0.1, 0.3])  # t: outside points that look half familiar
+TAIL_FALL = 10.0
+TILT = np.exp(np.linspace(-0.4, 0.4, 7))  # c: above one, inside points look strange
 TILT_SPREAD = 0.15  # prior standard deviation of log c
+TRUSTED = 500  # points beyond which the error of the model itself outweighs sampling error
+FINE = 0.1  # p-values above this are grouped, see _grouped
+GROUP = 0.02
 
 
 @dataclass(frozen=True)
@@ -47,33 +65,63 @@ def split_mixture(
     confidence: float = 0.95,
 ) -> Mixture:
     """Posterior of the share inside and of each point's membership, by averaging over a grid."""
-    upper, lower = rank / (count + 1), (rank - 1) / (count + 1)
     seen = ~unseen
-    keys, back, times = np.unique(
-        np.stack([lower[seen], upper[seen]]), axis=1, return_inverse=True, return_counts=True
+    bins, back, times = np.unique(
+        _grouped(rank[seen], count[seen]), axis=1, return_inverse=True, return_counts=True
     )
-    back = back.reshape(-1)
-    inside, outside = _bin_probabilities(keys[0], keys[1])  # (u, C), (u, A)
-    log_weight = _log_posterior(inside, outside, times.astype(np.int64))  # (S, C, A)
+    inside, outside = _bin_probabilities(bins[0], bins[1])  # (u, C), (u, A)
+    log_weight = _log_posterior(inside, outside, times.astype(np.float64))  # (C, A, S)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
 
     tail = (1 - confidence) / 2
-    levels = np.array([tail, 0.5, 1 - tail])
-    of_share = weight.sum(axis=(1, 2))
-    low, middle, high = _share_quantiles(of_share, int(unseen.sum()), len(rank), levels)
+    of_share = weight.sum(axis=(0, 1))
+    low, middle, high = _share_quantiles(
+        of_share, int(unseen.sum()), len(rank), np.array([tail, 0.5, 1 - tail])
+    )
     posterior = np.zeros(len(rank))
-    posterior[seen] = _membership(inside, outside, weight)[back]
+    posterior[seen] = _membership(inside, outside, weight)[back.reshape(-1)]
     return Mixture(middle, (low, high), posterior)
+
+
+def _grouped(rank: NDArray[np.int64], count: NDArray[np.int64]) -> Vector:
+    """The bin ((rank - 1), rank) / (count + 1) of each p-value, (2, m).
+
+    Far from zero both densities are smooth, and bins of width 0.02 do: thousands of points then
+    fall into a few hundred bins.
+    """
+    upper, lower = rank / (count + 1), (rank - 1) / (count + 1)
+    group = np.minimum(np.floor((lower + upper) / 2 / GROUP), np.round(1 / GROUP) - 1)
+    smooth = (lower >= FINE) & (upper - lower < GROUP)
+    lower = np.where(smooth, group * GROUP, lower)
+    return np.stack([lower, np.where(smooth, group * GROUP + GROUP, upper)]).round(12)
 
 
 def _bin_probabilities(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
     """Mass of each group in the bin of each p-value, relative to the bin's width."""
     width = (upper - lower)[:, None]
     inside = ((1 - lower[:, None]) ** TILT - (1 - upper[:, None]) ** TILT) / width
+    # differences of upper tails keep their digits where lower tails are all one
     a, b = (grid.ravel() for grid in np.meshgrid(PILE, FALL))
-    outside = (beta.cdf(upper[:, None], a, b) - beta.cdf(lower[:, None], a, b)) / width
-    return inside, np.maximum(outside, 1e-300)
+    pile = (beta.sf(lower[:, None], a, b) - beta.sf(upper[:, None], a, b)) / width  # (u, ab)
+    tail = ((1 - lower) ** TAIL_FALL - (1 - upper) ** TAIL_FALL)[:, None] / width  # (u, 1)
+    outside = np.concatenate([(1 - t) * pile + t * tail for t in TAIL], axis=1)  # (u, A)
+    return inside, np.maximum(outside, 1e-12)  # nothing is impossible
+
+
+def _log_posterior(inside: Vector, outside: Vector, times: Vector) -> Vector:
+    """Log prior plus log likelihood on the grid of tilt, outside shape and share, (C, A, S)."""
+    share_prior = np.full(len(SHARE), (1 - ALL_INSIDE - ALL_OUTSIDE) / (len(SHARE) - 2))
+    share_prior[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE
+    power = 1 / (1 + times.sum() / TRUSTED)
+    result = np.empty((inside.shape[1], outside.shape[1], len(SHARE)))
+    for c, log_c in enumerate(np.log(TILT)):
+        prior = np.log(share_prior) - 0.5 * (log_c / TILT_SPREAD) ** 2  # (S,)
+        one = np.outer(inside[:, c], SHARE)  # (u, S)
+        for a in range(outside.shape[1]):
+            both = one + np.outer(outside[:, a], 1 - SHARE)
+            result[c, a] = prior + power * (times @ np.log(both))
+    return result
 
 
 def _share_quantiles(weight: Vector, unseen: int, m: int, levels: Vector) -> list[float]:
@@ -88,28 +136,24 @@ def _share_quantiles(weight: Vector, unseen: int, m: int, levels: Vector) -> lis
         seen = beta.ppf((np.arange(100) + 0.5) / 100, m - unseen + 0.5, unseen + 0.5)
         value, mass = np.outer(SHARE, seen).ravel(), np.repeat(weight / 100, 100)
     order = np.argsort(value, kind="stable")
-    reached = np.searchsorted(np.cumsum(mass[order]), levels - 1e-12)
-    return [float(v) for v in value[order][np.minimum(reached, len(value) - 1)]]
+    return _interpolated(value[order], mass[order], levels)
 
 
-def _log_posterior(inside: Vector, outside: Vector, times: NDArray[np.int64]) -> Vector:
-    """Log prior plus log likelihood on the grid of share, tilt and outside shape, (S, C, A)."""
-    share_prior = np.full(len(SHARE), (1 - ALL_INSIDE - ALL_OUTSIDE) / (len(SHARE) - 2))
-    share_prior[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE
-    log_tilt = -0.5 * (np.log(TILT) / TILT_SPREAD) ** 2
-    result = np.log(share_prior)[:, None, None] + log_tilt[None, :, None]
-    result = result + np.zeros((1, 1, outside.shape[1]))
-    pi = SHARE[:, None, None]
-    for s_in, s_out, t in zip(inside, outside, times, strict=True):
-        result += t * np.log(pi * s_in[None, :, None] + (1 - pi) * s_out[None, None, :])
-    return result
+def _interpolated(value: Vector, mass: Vector, levels: Vector) -> list[float]:
+    """Quantiles of a grid distribution, linear between grid points; atoms at 0 and 1 stay sharp."""
+    cumulative = np.cumsum(mass) / mass.sum()
+    middle = cumulative - mass / mass.sum() / 2
+    middle[0], middle[-1] = cumulative[0], cumulative[-2]
+    return [float(np.clip(np.interp(q, middle, value), value[0], value[-1])) for q in levels]
 
 
 def _membership(inside: Vector, outside: Vector, weight: Vector) -> Vector:
     """Posterior probability of the inside group for each distinct p-value, (u,)."""
-    pi = SHARE[:, None, None]
-    result = np.empty(len(inside))
-    for u, (s_in, s_out) in enumerate(zip(inside, outside, strict=True)):
-        both = pi * s_in[None, :, None]
-        result[u] = float((weight * both / (both + (1 - pi) * s_out[None, None, :])).sum())
+    result = np.zeros(len(inside))
+    for c in range(inside.shape[1]):
+        one = np.outer(inside[:, c], SHARE)  # (u, S)
+        for a in range(outside.shape[1]):
+            if weight[c, a].sum() > 1e-9:  # the rest cannot be seen in the result
+                other = np.outer(outside[:, a], 1 - SHARE)
+                result += (one / (one + other)) @ weight[c, a]
     return np.clip(result, 0.0, 1.0)

@@ -13,7 +13,13 @@ from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_pair, as_points, check_positive, like
 from giw.support.calibration import Fold, conformal_rank, folds_of, place
-from giw.support.cells import AGREEMENT, cluster, merge_small_cells, neighbour_agreement
+from giw.support.cells import (
+    AGREEMENT,
+    cells_within,
+    cluster,
+    merge_small_cells,
+    neighbour_agreement,
+)
 from giw.support.mixture import Mixture, split_mixture
 from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, Scorer, as_scorer
 from giw.support.split import SupportSplit
@@ -40,11 +46,12 @@ class SupportSplitter(BaseEstimator):
     membership : {"hard", "soft"}, default="hard"
         What the objective uses: the hard rule, or the posterior of being inside.
     cells : {"auto", "class", "cluster", "none"}, default="auto"
-        Where scores are compared: among rows whose nearest training row has the same class, in
+        Where scores are compared: among rows whose nearest training row has the same class (and,
+        where there are rows enough, lies in the same of up to four clusters of the class), in
         k-means clusters, or all together. "auto" takes classes if labels are given and neighbours
         agree on them, clusters otherwise.
-    n_clusters : int, default=10
-        Number of clusters where clusters are the cells.
+    n_clusters : int, default=8
+        Number of clusters where clusters are the cells; small ones are merged.
     least_per_cell : int, default=50
         Cells with fewer calibration rows are merged with their neighbours.
     calibration : {"auto", "leave_one_out", "hold_out", "cross_fit"}, default="auto"
@@ -86,7 +93,7 @@ class SupportSplitter(BaseEstimator):
         level: float = 0.05,
         membership: str = "hard",
         cells: str = "auto",
-        n_clusters: int = 10,
+        n_clusters: int = 8,
         least_per_cell: int = 50,
         calibration: str = "auto",
         calibration_share: float = 0.25,
@@ -141,13 +148,15 @@ class SupportSplitter(BaseEstimator):
         label = None if labels is None else _codes(labels, z.device)
         scorer = as_scorer(self.scorer)
 
-        cell = self._cells(z, label, generator)  # (n,)
         self.folds_ = []
         how = self._how(scorer, len(z))
+        rows = len(z if held_out is None else held_out)
+        rows = int(self.calibration_share * rows) if how == "hold_out" else rows
+        cell = self._cells(z, label, rows, generator)  # (n,)
         if held_out is not None or how == "leave_one_out":
-            rows = _at_most(self.most_calibration, z if held_out is None else held_out, generator)
-            self._check_enough(len(rows) - (held_out is None))
-            self.folds_.append(_calibrate(z, label, cell, rows, None, scorer))
+            some = _at_most(self.most_calibration, z if held_out is None else held_out, generator)
+            self._check_enough(len(some) - (held_out is None))
+            self.folds_.append(_calibrate(z, label, cell, some, None, scorer))
         else:
             for out in self._fold_rows(how, len(z), generator):
                 keep = torch.ones(len(z), dtype=torch.bool, device=z.device)
@@ -276,7 +285,13 @@ class SupportSplitter(BaseEstimator):
         self._check_enough(sum(len(part) for part in rows) if n > 1 else 0)
         return rows
 
-    def _cells(self, z: Tensor, label: Tensor | None, generator: np.random.Generator) -> Tensor:
+    def _cells(
+        self,
+        z: Tensor,
+        label: Tensor | None,
+        calibration_rows: int,
+        generator: np.random.Generator,
+    ) -> Tensor:
         """Cell of every training row, before small ones are merged, (n,)."""
         kind = self.cells
         if kind == "class" and label is None:
@@ -286,7 +301,8 @@ class SupportSplitter(BaseEstimator):
             kind = "class" if trusted else "cluster"
         self.cells_ = kind
         if kind == "class" and label is not None:
-            return label
+            rows = min(self.most_calibration, calibration_rows)
+            return cells_within(z, label, calibration_rows=rows, generator=generator)
         if kind == "cluster":
             return cluster(z, self.n_clusters, generator)
         return torch.zeros(len(z), dtype=torch.long, device=z.device)
@@ -339,8 +355,7 @@ def _calibrate(
 ) -> Fold:
     """Fit the scorer on reference rows and score the rows that it has not seen."""
     fitted = scorer.fit(z, label)
-    unit = isinstance(scorer, KNN) and scorer.unit_norm
-    nearest = KNN(k=1, unit_norm=unit).fit(z)
+    nearest = KNN(k=1, relative=0.0).fit(z)
     score, where = place(held_out, held_out_label, fitted, nearest, cell)
     return Fold(fitted, nearest, cell, score, where)
 

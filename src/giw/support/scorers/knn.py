@@ -12,9 +12,10 @@ from giw.support.scorers.unit_norm import unit_norm
 
 BLOCK_ELEMENTS = 2**23  # distances held at a time: 32 MB in float32
 SPARE = 2  # candidates beyond k + 1, so that rounding in the search cannot lose a neighbour
-COPY_TOLERANCE = (
-    1e-5  # in units of the training features' spread; float32 forward passes agree so far
-)
+COPY_TOLERANCE = 1e-5  # of the features' spread; float32 passes of one net agree to that
+ANCHORS = 2_000  # training rows at which the local scale is read off
+ANCHOR_SHARE = 0.01  # share of the anchors that a point's local scale averages
+SCALE_FLOOR = 0.01  # of the mean scale: repeated rows have no distance between them
 
 
 def nearest(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -64,7 +65,15 @@ def _nearest_rows(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class KNN:
-    r"""Distance to the k-th nearest training feature.
+    r"""Mean distance to the k nearest training features, partly relative to the local scale.
+
+    .. math:: s(z) = d_k(z) \Big/ \bar d_k(z)^{\,\rho}
+
+    where :math:`d_k` is the mean distance to the k nearest training rows and
+    :math:`\bar d_k(z)` its average over training rows near z. With :math:`\rho = 0` sparse parts of
+    the support look strange, with :math:`\rho = 1` strange parts of the plane look ordinary
+    wherever the nearest training rows are sparse too; halfway is best of both (the table in
+    ``docs/support.md``).
 
     An exact copy of a training row says nothing about new data, so one copy at distance zero is
     not counted as a neighbour: a validation point that *is* a training point is scored as if its
@@ -75,41 +84,75 @@ class KNN:
     ----------
     k : int, default=5
         More neighbours smooth the score and blur small islands of the support.
+    relative : float, default=0.5
+        Exponent :math:`\rho` of the local scale, 0 to 1.
     unit_norm : bool, default=False
-        Compare directions only: every row is divided by its length first.
+        Compare directions only: every row is divided by its length first. Good for hidden layers
+        after ReLU.
     """
 
     leaves_one_out: ClassVar[bool] = True  # a training row's own copy is never its neighbour
 
     k: int = 5
+    relative: float = 0.5
     unit_norm: bool = False
     reference: Tensor | None = None  # (n, d)
     copy_radius: float = 0.0
+    anchors: KNN | None = None  # some training rows, to look up the local scale
+    anchor_scale: Tensor | None = None  # (a,)
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ValueError(f"k must be at least 1 neighbour, got {self.k}")
+        if not 0 <= self.relative <= 1:
+            raise ValueError(f"relative must lie between 0 and 1, got {self.relative}")
 
     def fit(self, z: Tensor, label: Tensor | None = None) -> KNN:
-        """Keep the training features; that is all a neighbour search needs."""
+        """Keep the training features, and measure how dense they lie at some of them."""
         reference = unit_norm(z) if self.unit_norm else z
         spread = float((reference - reference.mean(dim=0)).square().sum(dim=1).mean().sqrt())
-        return replace(self, reference=reference, copy_radius=COPY_TOLERANCE * spread)
+        fitted = replace(self, reference=reference, copy_radius=COPY_TOLERANCE * spread)
+        if self.relative == 0:
+            return fitted
+        # evenly spaced rows, so that the score needs no random numbers
+        rows = torch.linspace(0, len(z) - 1, min(ANCHORS, len(z)), device=z.device).round().long()
+        scale = fitted._search(reference[rows])[0].mean(dim=1)  # (a,)
+        floor = max(SCALE_FLOOR * float(scale.mean()), COPY_TOLERANCE * spread)
+        anchors = KNN(k=max(self.k, round(ANCHOR_SHARE * len(rows))), relative=0.0)
+        return replace(
+            fitted, anchors=anchors.fit(reference[rows]), anchor_scale=scale.clamp(min=floor)
+        )
 
     def score(self, z: Tensor, label: Tensor | None = None) -> Tensor:
-        """Distance to the k-th nearest training row that is not the point's own copy, (m,)."""
-        return self.neighbours(z)[0][:, -1]
+        """Mean distance to the k nearest training rows over the local scale, (m,)."""
+        return self.score_and_nearest(z)[0]
 
-    def neighbours(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """The k nearest training rows without one exact copy: distances and indices, (m, k)."""
+    def score_and_nearest(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Score of each point and the index of its nearest training row, (m,) and (m,)."""
         if self.reference is None:
             raise ValueError("this scorer has seen no training features; call fit(z) first")
-        z = unit_norm(z) if self.unit_norm else z
-        distance, index = nearest(z.to(self.reference), self.reference, self.k + 1)
+        z = (unit_norm(z) if self.unit_norm else z).to(self.reference)
+        distance, index = self._search(z)
+        score = distance.mean(dim=1)
+        if self.anchors is not None and self.anchor_scale is not None:
+            near = self.anchors._search(z)[1]  # (m, q)
+            score = score / self.anchor_scale[near].mean(dim=1) ** self.relative
+        return score, index[:, 0]
+
+    def _search(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """The k nearest training rows without one exact copy: distances and indices, (m, k)."""
+        reference = z if self.reference is None else self.reference
+        distance, index = nearest(z, reference, self.k + 1)
         if distance.shape[1] == 1:  # a single training row has no second neighbour
             return distance, index
-        copy = distance[:, 0] <= self.copy_radius  # (m,)
+        copy = distance[:, :1] <= self.copy_radius  # (m, 1)
+        last = min(self.k, distance.shape[1])
         return (
-            torch.where(copy[:, None], distance[:, 1:], distance[:, :-1]),
-            torch.where(copy[:, None], index[:, 1:], index[:, :-1]),
+            torch.where(copy, _shifted(distance), distance)[:, :last],
+            torch.where(copy, _shifted(index), index)[:, :last],
         )
+
+
+def _shifted(columns: Tensor) -> Tensor:
+    """Every column moved one to the left, the last one kept."""
+    return torch.cat([columns[:, 1:], columns[:, -1:]], dim=1)
