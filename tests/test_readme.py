@@ -1,5 +1,6 @@
 """What the README says can be pasted, can be pasted."""
 
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ def test_a_code_block_runs_by_itself_in_an_empty_folder(number, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error::RuntimeWarning", "-c", BLOCKS[number]],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "a block of the README prints what it found"

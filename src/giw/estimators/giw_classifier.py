@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from giw.checks import as_generator, as_labels, as_tensor
 from giw.methods import method_named
 from giw.models import model_for
-from giw.support import SupportSplitter
+from giw.support import SupportSplit, SupportSplitter
 from giw.training import (
     FunctionalNet,
     Method,
@@ -144,11 +145,14 @@ class GIWClassifier(ClassifierMixin, BaseEstimator):
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
+            # small tables make few steps an epoch; a schedule as steep as the paper's starves them
+            decay_every=max(1, self.max_epochs // 2),
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
         with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
             record = train(method, module, data, config, random_state=seed, on_epoch=on_epoch)
-        self.module_, self.history_, self.split_ = record.module, record.history, record.split
+        self.module_, self.history_ = record.module, record.history
+        self.split_ = None if record.split is None else _as_numpy(record.split)
         self.alpha_ = None if record.split is None else float(record.split.alpha)
         return self
 
@@ -240,6 +244,15 @@ def _encode(y: NDArray[Any], y_val: NDArray[Any]) -> tuple[NDArray[Any], NDArray
             f"need at least two classes over training and validation data, got only {classes[0]!r}"
         )
     return classes, codes.reshape(-1).astype(np.int64)
+
+
+def _as_numpy(split: SupportSplit) -> SupportSplit:
+    """The split in the arrays that scikit-learn's users hold."""
+    values = {field.name: getattr(split, field.name) for field in fields(split)}
+    tensors: dict[str, Any] = {
+        name: v.cpu().numpy() for name, v in values.items() if isinstance(v, Tensor)
+    }
+    return replace(split, **tensors)
 
 
 def _seed(random_state: Any) -> int:

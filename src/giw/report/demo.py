@@ -48,7 +48,7 @@ def demo_page(
     curves : mapping from method to an array of shape (trials, epochs)
         Test accuracy after each epoch, between 0 and 1.
     p_value : array-like of shape (m,)
-        The split's p-value of each validation point of one trial.
+        The split's p-value of each validation point, of one trial or of all.
     inside : array-like of bool, shape (m,)
         Whether the digit of each of these points is one that training saw (the truth).
     level : float, default=0.05
@@ -113,7 +113,7 @@ def demo_page(
                             groups=("digits 0–3, inside", "digits 4–9, outside"),
                         ),
                         alt=describe_split(p_value, inside, level),
-                        caption="The validation points of one trial, coloured by the truth, which "
+                        caption="The validation points of all trials, coloured by the truth, which "
                         "the method does not see.",
                     )
                 ],

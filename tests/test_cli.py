@@ -1,0 +1,70 @@
+"""The command as a person meets it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import giw
+from giw.cli import app
+
+runner = CliRunner()
+
+
+def test_help_names_the_demo_and_its_options():
+    assert "demo" in runner.invoke(app, ["--help"]).output
+    told = runner.invoke(app, ["demo", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    for word in ("--out", "--trials", "--seed", "--quiet", "odd against even", "giw", "pooled"):
+        assert word in told
+
+
+def test_version_is_printed():
+    assert runner.invoke(app, ["--version"]).output.strip() == f"giw {giw.__version__}"
+
+
+def test_the_demo_writes_a_table_three_figures_and_a_page(tmp_path):
+    result = runner.invoke(app, ["demo", "--trials", "1", "--seed", "3", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    for name in ("GIW", "DIW", "Pooled", "Pretrain-val", "Val-only"):
+        assert name in result.output
+    stems = ("learning_curves", "split", "trials")
+    figures = {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "table.md"} | figures
+    page = (tmp_path / "report.html").read_text()
+    assert "giw demo --trials 1 --seed 3" in page
+    assert page.count("<svg") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--trials", "0"], "'--trials'"),
+        (["--seed", "-1"], "'--seed'"),
+        (["--trials", "many"], "'--trials'"),
+    ],
+)
+def test_bad_options_are_refused_in_words(arguments, words, tmp_path):
+    result = runner.invoke(
+        app, ["demo", "--out", str(tmp_path), *arguments], env={"COLUMNS": "200", "NO_COLOR": "1"}
+    )
+    assert result.exit_code == 2
+    assert words in result.output
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    result = runner.invoke(
+        app, ["demo", "--out", str(tmp_path / "taken")], env={"COLUMNS": "200", "NO_COLOR": "1"}
+    )
+    assert result.exit_code == 2
+    assert "--out" in result.output
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "giw", "--version"], capture_output=True, text=True, check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.stdout.strip() == f"giw {giw.__version__}"
