@@ -8,7 +8,7 @@ from giw.support.scorers import KNN
 
 
 def fold(score, cell):
-    return Fold(KNN(), KNN(), torch.tensor([0]), torch.tensor(score), torch.tensor(cell))
+    return Fold(KNN(), KNN(), *[torch.tensor(v) for v in ([0], [0], score, cell)])
 
 
 def test_the_rank_counts_rows_at_least_as_strange_in_the_same_cell():

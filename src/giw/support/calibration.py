@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from giw.support.scorers import KNN, Scorer
+from giw.support.scorers import KNN, SameLabel, Scorer
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,22 @@ class Fold:
     scorer: Scorer
     nearest: KNN  # finds the reference row whose cell a point joins
     cell: Tensor  # (n,) cell of each reference row
+    merged: Tensor  # (c,) what became of each cell when small ones were merged
     calibration_score: Tensor  # (r,)
     calibration_cell: Tensor  # (r,)
 
     def place(self, z: Tensor, label: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Score and cell of each point, (m,) and (m,)."""
-        return place(z, label, self.scorer, self.nearest, self.cell)
+        score, cell = place(z, label, self.scorer, self.nearest, self.cell)
+        return score, self.merged[cell]
 
 
 def place(
     z: Tensor, label: Tensor | None, scorer: Scorer, nearest: KNN, cell: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Score of each point, and the cell of its nearest reference row; (m,) and (m,)."""
+    if isinstance(scorer, SameLabel) and label is not None:  # its own label is a point's cell
+        return scorer.score(z, label), label
     if isinstance(scorer, KNN):  # one search serves both
         score, index = scorer.score_and_nearest(z)
         return score, cell[index]

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
 
 from giw.checks import Array
+from giw.support.lists import benjamini_hochberg
+from giw.support.verdict import CaseVerdict, which_case
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class SupportSplit:
         Whether ``membership`` is the posterior.
     rule : str
         The hard rule in words.
+    train_cell_share : array of shape (c,)
+        Share of the training distribution in each cell.
     """
 
     inside: Array
@@ -65,6 +74,39 @@ class SupportSplit:
     level: float
     soft: bool
     rule: str
+    train_cell_share: Array
+
+    @property
+    def leak(self) -> float:
+        r"""Estimated share of the test distribution that lies outside and is counted as inside.
+
+        The generalized risk misses exactly this part: :math:`J_G - R = -E_{\rm te}[s\, \ell\,;\,
+        x \text{ outside}]`, the leak times the mean loss on it. It is zero, and the objective
+        consistent, if and only if the membership vanishes outside the training support.
+        """
+        return float((self.membership * (1 - self.posterior)).mean())
+
+    def outside_list(self, fdr: float = 0.1) -> NDArray[np.int64]:
+        """Indices of outside points to show to people, the strangest first.
+
+        At most a share ``fdr`` of the list lies inside, on average (Benjamini-Hochberg).
+        """
+        return benjamini_hochberg(_numpy(self.p_value), fdr=fdr)
+
+    def verdict(
+        self, *, materiality: float = 0.1, negligible: float = 0.1, confidence: float = 0.95
+    ) -> CaseVerdict:
+        """Case (i) to (iv) where the bounds allow one; see :func:`giw.support.which_case`."""
+        return which_case(
+            _numpy(self.p_value),
+            _numpy(self.calibration_count),
+            _numpy(self.label_unseen),
+            _numpy(self.cell),
+            _numpy(self.train_cell_share),
+            materiality=materiality,
+            negligible=negligible,
+            confidence=confidence,
+        )
 
     def __len__(self) -> int:
         """Number of validation points."""
@@ -80,6 +122,8 @@ class SupportSplit:
             + ("posterior of being inside" if self.soft else "of the hard membership"),
             f"support share {self.support_share:.3f}, 95 % interval {low:.3f} to {high:.3f}: "
             "the part of the test distribution that training covers",
+            f"leak {self.leak:.3f}: estimated part of the test distribution that lies outside and "
+            "is counted as inside, which the objective misses",
             f"{len(self.calibration_score)} held-out training rows, "
             f"{len(set(self.cell.tolist()))} cells in use, "
             f"the smallest with {int(self.calibration_count.min())} rows",
@@ -87,3 +131,7 @@ class SupportSplit:
         if unseen:
             lines.insert(1, f"{unseen} of them outside by label: training never saw it")
         return "\n".join(lines)
+
+
+def _numpy(values: Array) -> NDArray[Any]:
+    return values.cpu().numpy() if isinstance(values, Tensor) else values

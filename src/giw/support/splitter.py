@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from giw.support.cells import (
     neighbour_agreement,
 )
 from giw.support.mixture import Mixture, split_mixture
-from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, Scorer, as_scorer
+from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
 from giw.support.split import SupportSplit
 
 FOLDS = 5  # that take turns in cross-fitting
@@ -43,6 +44,9 @@ class SupportSplitter(BaseEstimator):
     level : float, default=0.05
         Share of inside points that the hard rule may call outside; more of it makes the inside
         set smaller and purer.
+    same_label : bool, default=False
+        Compare each point with training rows of its own label only; then (x, y) is split rather
+        than x, labels are needed everywhere, and a point's label is its cell.
     membership : {"hard", "soft"}, default="hard"
         What the objective uses: the hard rule, or the posterior of being inside.
     cells : {"auto", "class", "cluster", "none"}, default="auto"
@@ -91,6 +95,7 @@ class SupportSplitter(BaseEstimator):
         scorer: Any = "knn",
         *,
         level: float = 0.05,
+        same_label: bool = False,
         membership: str = "hard",
         cells: str = "auto",
         n_clusters: int = 8,
@@ -103,6 +108,7 @@ class SupportSplitter(BaseEstimator):
     ) -> None:
         self.scorer = scorer
         self.level = level
+        self.same_label = same_label
         self.membership = membership
         self.cells = cells
         self.n_clusters = n_clusters
@@ -140,13 +146,17 @@ class SupportSplitter(BaseEstimator):
         held_out = None
         if z_calibration is not None:
             z, held_out = as_pair(z_train, z_calibration, ("z_train", "z_calibration"))
+        if z_calibration is None and y_calibration is not None:
+            raise ValueError("y_calibration came without z_calibration; pass both or neither")
         labels = None if y_train is None else as_labels(y_train, len(z), "y_train")
-        self.classes_ = None if labels is None else np.unique(labels)
-        if labels is not None and y_calibration is not None and held_out is not None:
+        extra = None
+        if y_calibration is not None and held_out is not None:
             extra = as_labels(y_calibration, len(held_out), "y_calibration")
-            self.classes_ = np.unique(np.concatenate([labels, extra]))
-        label = None if labels is None else _codes(labels, z.device)
+        self.classes_ = _classes(labels, extra)
+        label = self._codes(labels, z.device)
         scorer = as_scorer(self.scorer)
+        if self.same_label:
+            scorer = SameLabel(scorer)
 
         self.folds_ = []
         how = self._how(scorer, len(z))
@@ -154,9 +164,13 @@ class SupportSplitter(BaseEstimator):
         rows = int(self.calibration_share * rows) if how == "hold_out" else rows
         cell = self._cells(z, label, rows, generator)  # (n,)
         if held_out is not None or how == "leave_one_out":
-            some = _at_most(self.most_calibration, z if held_out is None else held_out, generator)
+            pool, pool_label = (z, label) if held_out is None else (held_out, None)
+            if held_out is not None:
+                pool_label = self._codes(extra, z.device)
+            some = _at_most(self.most_calibration, len(pool), generator).to(z.device)
             self._check_enough(len(some) - (held_out is None))
-            self.folds_.append(_calibrate(z, label, cell, some, None, scorer))
+            theirs = None if pool_label is None else pool_label[some]
+            self.folds_.append(_calibrate(z, label, cell, pool[some], theirs, scorer))
         else:
             for out in self._fold_rows(how, len(z), generator):
                 keep = torch.ones(len(z), dtype=torch.bool, device=z.device)
@@ -174,7 +188,12 @@ class SupportSplitter(BaseEstimator):
             raise ValueError("this splitter has seen no training features; call fit(z_train) first")
         z = self._as_validation(z_val)
         unseen = self._unseen(y_val, len(z))  # (m,)
-        placed = [fold.place(z) for fold in self.folds_]
+        label = None
+        if self.same_label:
+            if y_val is None:
+                raise ValueError("same_label=True needs y_val")
+            label = self._codes(as_labels(y_val, len(z), "y_val"), z.device)
+        placed = [fold.place(z, label) for fold in self.folds_]
         score = [s for s, _ in placed]
         cell = [c for _, c in placed]
         rank, count = conformal_rank(self.folds_, score, cell)
@@ -222,6 +241,7 @@ class SupportSplitter(BaseEstimator):
             level=float(self.level),
             soft=soft,
             rule=rule,
+            train_cell_share=like(self.train_cell_share_, z_val),
         )
 
     def _check_parameters(self) -> None:
@@ -294,6 +314,9 @@ class SupportSplitter(BaseEstimator):
     ) -> Tensor:
         """Cell of every training row, before small ones are merged, (n,)."""
         kind = self.cells
+        if self.same_label and label is not None:
+            self.cells_ = "label"
+            return label
         if kind == "class" and label is None:
             raise ValueError("cells='class' needs y_train; pass labels or use cells='cluster'")
         if kind == "auto":
@@ -309,22 +332,18 @@ class SupportSplitter(BaseEstimator):
 
     def _merge(self, z: Tensor, cell: Tensor) -> None:
         """Merge cells that hold too few calibration rows, in every fold alike."""
-        kinds = int(cell.max()) + 1
         held_out = torch.cat([fold.calibration_cell for fold in self.folds_])
+        kinds = max(int(cell.max()), int(held_out.max())) + 1
         count = torch.bincount(held_out, minlength=kinds).cpu().numpy()
-        center = torch.stack([z[cell == value].double().mean(dim=0) for value in range(kinds)])
+        center = torch.stack([_mean_or_zero(z[cell == value]) for value in range(kinds)])
         target = merge_small_cells(count, center.cpu().numpy(), least=self.least_per_cell)
-        into = torch.as_tensor(target, device=z.device)
+        names = np.unique(target, return_inverse=True)[1].reshape(-1)  # 0, 1, ... without gaps
+        into = torch.as_tensor(names, device=z.device)
         self.folds_ = [
-            Fold(
-                fold.scorer,
-                fold.nearest,
-                into[fold.cell],
-                fold.calibration_score,
-                into[fold.calibration_cell],
-            )
+            replace(fold, merged=into, calibration_cell=into[fold.calibration_cell])
             for fold in self.folds_
         ]
+        self.train_cell_share_ = torch.bincount(into[held_out]).double() / len(held_out)  # (c,)
 
     def _as_validation(self, z_val: Any) -> Tensor:
         z = as_points(z_val, "z_val")
@@ -335,6 +354,14 @@ class SupportSplitter(BaseEstimator):
                 "both need the same columns in the same order"
             )
         return z if reference is None else z.to(reference)
+
+    def _codes(self, labels: NDArray[Any] | None, device: torch.device) -> Tensor | None:
+        """Position of each label among the classes; 0 for one that is not there."""
+        if labels is None or self.classes_ is None:
+            return None
+        code = np.searchsorted(self.classes_, labels)
+        code[code == len(self.classes_)] = 0
+        return torch.as_tensor(np.where(self.classes_[code] == labels, code, 0), device=device)
 
     def _unseen(self, y_val: Any | None, m: int) -> NDArray[np.bool_]:
         if y_val is None:
@@ -357,17 +384,22 @@ def _calibrate(
     fitted = scorer.fit(z, label)
     nearest = KNN(k=1, relative=0.0).fit(z)
     score, where = place(held_out, held_out_label, fitted, nearest, cell)
-    return Fold(fitted, nearest, cell, score, where)
+    apart = torch.arange(max(int(cell.max()), int(where.max())) + 1, device=z.device)
+    return Fold(fitted, nearest, cell, apart, score, where)
 
 
-def _codes(labels: NDArray[Any], device: torch.device) -> Tensor:
-    return torch.as_tensor(np.unique(labels, return_inverse=True)[1].reshape(-1), device=device)
+def _classes(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
+    known = [values for values in labels if values is not None]
+    return np.unique(np.concatenate(known)) if known else None
 
 
-def _at_most(most: int, z: Tensor, generator: np.random.Generator) -> Tensor:
-    if len(z) <= most:
-        return z
-    return z[torch.as_tensor(np.sort(generator.permutation(len(z))[:most]), device=z.device)]
+def _at_most(most: int, n: int, generator: np.random.Generator) -> Tensor:
+    return torch.as_tensor(np.sort(generator.permutation(n)[:most]))
+
+
+def _mean_or_zero(z: Tensor) -> Tensor:
+    """Centre of a cell; one that has calibration rows only lies anywhere."""
+    return z.double().sum(dim=0) / max(len(z), 1)
 
 
 def _check_spread(z: Tensor) -> None:

@@ -7,11 +7,23 @@ from typing import Any
 from giw.support.scorers.contract import Scorer
 from giw.support.scorers.detector import Detector
 from giw.support.scorers.knn import KNN
+from giw.support.scorers.mahalanobis import Mahalanobis
 from giw.support.scorers.osvm import OSVM, PUBLISHED_THRESHOLDS
+from giw.support.scorers.same_label import SameLabel
 
-NAMED = {"knn": KNN, "osvm": OSVM}
+NAMED = {"knn": KNN, "osvm": OSVM, "mahalanobis": Mahalanobis}
 
-__all__ = ["KNN", "NAMED", "OSVM", "PUBLISHED_THRESHOLDS", "Detector", "Scorer", "as_scorer"]
+__all__ = [
+    "KNN",
+    "NAMED",
+    "OSVM",
+    "PUBLISHED_THRESHOLDS",
+    "Detector",
+    "Mahalanobis",
+    "SameLabel",
+    "Scorer",
+    "as_scorer",
+]
 
 
 def as_scorer(scorer: Any) -> Scorer:
