@@ -44,8 +44,12 @@ def as_tensor(value: Any, name: str) -> Tensor:
 
 
 def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Object arrays that hold numbers are welcome; text is not."""
+    """Object arrays that hold numbers are welcome; text, dates and complex numbers are not."""
+    if array.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers; pass real ones, for example {name}.real")
     try:
+        if array.dtype != object or any(isinstance(v, str | bytes) for v in array.flat):
+            raise TypeError
         return array.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(

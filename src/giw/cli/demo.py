@@ -1,4 +1,4 @@
-"""The command ``giw``."""
+"""``giw demo``."""
 
 from __future__ import annotations
 
@@ -13,33 +13,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from giw.bench import Score
 
-app = typer.Typer(
-    help="Generalized importance weighting: for training data and a real world that part ways.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-)
 
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        import giw
-
-        typer.echo(f"giw {giw.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Options that come before the command."""
-
-
-@app.command()
 def demo(
     out: Annotated[
         Path, typer.Option(help="Folder for report.html, the figures and the table.")
