@@ -6,6 +6,7 @@ from giw.shift.four_squares import four_squares_problem
 from giw.shift.label_noise import label_noise
 from giw.shift.paper import (
     PAPER_SETTINGS,
+    SHIFTS,
     PaperSetting,
     paper_problem,
     paper_samples,
@@ -17,6 +18,7 @@ from giw.shift.trial import TrialSeeds, trial_seeds
 
 __all__ = [
     "PAPER_SETTINGS",
+    "SHIFTS",
     "PaperSetting",
     "ShiftProblem",
     "TrialSeeds",

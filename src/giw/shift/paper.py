@@ -178,6 +178,7 @@ def paper_problem(
     random_state: int = 0,
     protocol: Protocol = "honest",
     draw: Draw = "stratified",
+    n_val: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     samples: tuple[Sample, Sample] | None = None,
 ) -> tuple[ShiftProblem, Truth]:
@@ -195,19 +196,22 @@ def paper_problem(
     protocol, draw
         As in :func:`~giw.shift.support_shift`; the paper's is ``"published"``, ``"stratified"``.
         Noise and thinning differ by trial under both protocols.
+    n_val : int, optional
+        Another number of validation points than the paper's, for ablations.
     data_dir : path, optional
         Data folder, see :func:`giw.data.catalogue`.
     samples : pair of Sample, optional
         From :func:`paper_samples`, to read the files only once.
     """
     setting = paper_setting(dataset, case, shift)
+    m = setting.n_val if n_val is None else n_val
     seeds = trial_seeds(random_state, trial)
     pool, test = samples if samples is not None else paper_samples(dataset, data_dir)
     if dataset == "color_mnist":
         problem, truth = color_shift(
             pool,
             test=test,
-            n_val=setting.n_val,
+            n_val=m,
             draw=draw,
             protocol=protocol,
             random_state=seeds.draw,
@@ -217,7 +221,7 @@ def paper_problem(
             pool,
             train_groups=setting.train_groups,
             test_groups=setting.test_groups,
-            n_val=setting.n_val,
+            n_val=m,
             draw=draw,
             test=test,
             protocol=protocol,

@@ -1,0 +1,139 @@
+"""Ablations: a method or a problem with one thing changed, by name.
+
+``hidden``              weights from hidden layers (GIW-F, DIW-F) instead of losses
+``input``               the split sees inputs instead of the hidden layer
+``osvm_text``, ``osvm_code``   the published split with either published threshold
+``soft``                posterior membership in both terms
+``paper_bandwidth``     the published kernel width
+``oracle``              the true split
+``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
+``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from giw.methods import GIW, method_named
+from giw.objective import DynamicWeights
+from giw.shift import ShiftProblem, Truth
+from giw.support import SupportSplit, SupportSplitter
+from giw.training import Evidence, Method
+
+Changed = tuple[ShiftProblem, Truth]
+
+
+@dataclass(frozen=True)
+class GivenSplit(GIW):
+    """GIW with a split that was handed to it; for ablations, where the truth is known."""
+
+    inside: tuple[bool, ...] = ()
+
+    def split(self, evidence: Evidence) -> SupportSplit:
+        """The given one, in the frame of an estimated one."""
+        estimated = super().split(evidence)
+        inside = torch.tensor(self.inside, device=evidence.y_val.device)
+        certain = inside.to(torch.float32)
+        alpha = float(certain.mean())
+        return replace(
+            estimated,
+            inside=inside,
+            posterior=certain,
+            membership=certain,
+            alpha=alpha,
+            support_share=alpha,
+            support_share_interval=(alpha, alpha),
+            soft=False,
+            rule="given",
+        )
+
+
+def make_method(method: str, variant: str, truth: Truth, seed: int, *, splits: bool) -> Method:
+    """A method as a run asks for it.
+
+    Parameters
+    ----------
+    method, variant : str
+    truth : Truth
+        Used by the variants that are about the truth, and by no other.
+    seed : int
+        For wrong sides drawn at random.
+    splits : bool
+        False under class-prior shift, where the paper's GIW does not split.
+    """
+    if method == "giw" and not splits and not variant:
+        return method_named("giw_unsplit")
+    if method == "giw_split":  # split GIW beside the unsplit one
+        method = "giw"
+    if variant.startswith(("n_train_", "n_val_")) or not variant:
+        return method_named(method)
+    name, _, amount = variant.rpartition("_")
+    if variant == "oracle" or name in ("out_to_in", "in_to_out"):
+        _only(method, variant, "giw")
+        share = 0.0 if variant == "oracle" else float(amount)
+        wrong = _wrong_sides(truth.inside, name == "in_to_out", share, seed)
+        return GivenSplit(inside=tuple(map(bool, wrong)))
+    if variant in SIMPLE:
+        return SIMPLE[variant](method)
+    raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
+
+
+def change_problem(problem: ShiftProblem, truth: Truth, variant: str, seed: int) -> Changed:
+    """A problem as a run asks for it: with fewer training points, or as it is."""
+    if not variant.startswith("n_train_"):
+        return problem, truth
+    wanted = int(variant.removeprefix("n_train_"))
+    if wanted > len(problem.train):
+        raise ValueError(f"{variant} asks for more than the {len(problem.train)} training points")
+    rows = np.sort(np.random.default_rng(seed).permutation(len(problem.train))[:wanted])
+    weight = None if truth.weight is None else truth.weight[rows] / truth.weight[rows].mean()
+    group = None if truth.train_group is None else truth.train_group[rows]
+    return (
+        replace(problem, train=problem.train.take(rows)),
+        replace(truth, weight=weight, flipped=truth.flipped[rows], train_group=group),
+    )
+
+
+def n_val_of(variant: str, default: int) -> int:
+    """How many validation points a variant asks for."""
+    return int(variant.removeprefix("n_val_")) if variant.startswith("n_val_") else default
+
+
+def _wrong_sides(
+    inside: NDArray[np.bool_], from_inside: bool, share: float, seed: int
+) -> NDArray[np.bool_]:
+    """The true split with a share of one group on the wrong side, rounded to whole points."""
+    group = np.flatnonzero(inside == from_inside)
+    moved = np.random.default_rng(seed).permutation(group)[: round(share * len(group))]
+    wrong = inside.copy()
+    wrong[moved] = ~wrong[moved]
+    return wrong
+
+
+def _only(method: str, variant: str, wanted: str) -> None:
+    if method != wanted:
+        raise ValueError(f"variant {variant!r} is one of {wanted}, not of {method}")
+
+
+def _giw(**settings: object) -> Callable[[str], Method]:
+    def make(method: str) -> Method:
+        _only(method, str(settings), "giw")
+        return method_named("giw", **settings)
+
+    return make
+
+
+SIMPLE: dict[str, Callable[[str], Method]] = {
+    "hidden": lambda method: method_named(method, representation="hidden"),
+    "paper_bandwidth": lambda method: method_named(method, weigh=DynamicWeights(bandwidth="paper")),
+    "input": _giw(split_on="input"),
+    "osvm_text": _giw(splitter=SupportSplitter(scorer="osvm", threshold="text")),
+    "osvm_code": _giw(splitter=SupportSplitter(scorer="osvm", threshold="code")),
+    "soft": _giw(splitter=SupportSplitter(membership="soft")),
+}
+KNOWN = (*SIMPLE, "oracle", "out_to_in_R", "in_to_out_R", "n_train_N", "n_val_N")
