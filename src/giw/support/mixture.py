@@ -4,7 +4,7 @@ A validation p-value is drawn from
 
 .. math:: f(p) = \pi f_{\rm in}(p) + (1 - \pi) f_{\rm out}(p), \qquad
           f_{\rm in} = {\rm Beta}(1, c),\quad
-          f_{\rm out} = (1 - t) {\rm Beta}(a, b) + t\, {\rm Beta}(1, 10),\ a \le 1 < b
+          f_{\rm out} = (1 - t) {\rm Beta}(a, b) + t\, {\rm Beta}(1, 15),\ a \le 1 < b
 
 where :math:`\pi` is the share of the test distribution inside the support. Perfect calibration has
 :math:`c = 1`; a shift within cells tilts the inside group a little, and how much is not known, so
@@ -35,13 +35,13 @@ from scipy.stats import beta
 
 Vector = NDArray[np.float64]
 
-SHARE = np.concatenate([[0.0], (np.arange(100) + 0.5) / 100, [1.0]])  # grid of pi
+SHARE = np.concatenate([[0.0], (np.arange(60) + 0.5) / 60, [1.0]])  # grid of pi
 ALL_INSIDE, ALL_OUTSIDE = 0.25, 0.05  # prior mass of cases (i)/(ii), and of disjoint supports
-PILE = np.array([0.15, 0.3, 0.6, 1.0])  # a: the smaller, the sharper the pile at zero
+PILE = np.array([0.2, 0.5, 1.0])  # a: the smaller, the sharper the pile at zero
 FALL = np.array([2.0, 5.0, 15.0, 50.0, 150.0, 500.0])  # b: how soon outside p-values die out
-TAIL = np.array([0.0, 0.1, 0.3])  # t: outside points that look half familiar
-TAIL_FALL = 10.0
-TILT = np.exp(np.linspace(-0.4, 0.4, 7))  # c: above one, inside points look strange
+TAIL = np.array([0.0, 0.08, 0.2])  # t: outside points that look half familiar
+TAIL_FALL = 15.0
+TILT = np.exp(np.linspace(-0.3, 0.3, 5))  # c: above one, inside points look strange
 TILT_SPREAD = 0.15  # prior standard deviation of log c
 TRUSTED = 500  # points beyond which the error of the model itself outweighs sampling error
 FINE = 0.1  # p-values above this are grouped, see _grouped

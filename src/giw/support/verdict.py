@@ -25,7 +25,7 @@ from scipy.stats import beta
 from giw.support.mixture import split_mixture
 
 ORDINARY = 0.2  # p-values above this are hardly ever from outside
-FURTHER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 CASES = {(False, False): "i", (False, True): "ii", (True, False): "iii", (True, True): "iv"}
 
 
@@ -90,6 +90,7 @@ def which_case(
     materiality: float = 0.1,
     negligible: float = 0.1,
     confidence: float = 0.95,
+    look_ahead: bool = True,
 ) -> CaseVerdict:
     r"""Bound both directions and name the case if the bounds allow it.
 
@@ -107,6 +108,8 @@ def which_case(
         The test distribution is absent from a set of cells where it visits them at less than so
         much of the training rate.
     confidence : float, default=0.95
+    look_ahead : bool, default=True
+        Also work out how many points would decide, which takes most of the time.
     """
     for name, value in (("materiality", materiality), ("negligible", negligible)):
         if not 0 < value < 1:
@@ -133,8 +136,8 @@ def which_case(
 
     val_outside, train_outside = bounds(1)
     possible = _possible(val_outside, train_outside, materiality)
-    needed: int | None = None
-    for times in FURTHER:
+    needed = len(cell) if len(possible) == 1 else None
+    for times in FURTHER if needed is None and look_ahead else ():
         if len(_possible(*bounds(times), materiality)) == 1:
             needed = times * len(cell)
             break
