@@ -9,12 +9,16 @@ from giw.data.four_squares import four_squares
 from giw.data.images import resize_images, unit_pixels
 from giw.data.mnist import colored, mnist
 from giw.data.sample import Sample
+from giw.data.table_encoder import TableEncoder
+from giw.data.tables import Table, read_table, table_from_frame
 
 __all__ = [
     "Augmentation",
     "FileStatus",
     "KnownFile",
     "Sample",
+    "Table",
+    "TableEncoder",
     "catalogue",
     "cifar20",
     "cifar_edition",
@@ -24,6 +28,8 @@ __all__ = [
     "fetch",
     "four_squares",
     "mnist",
+    "read_table",
     "resize_images",
+    "table_from_frame",
     "unit_pixels",
 ]

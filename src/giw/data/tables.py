@@ -1,0 +1,324 @@
+"""Tables from files: csv, parquet and npz, as columns of numbers and columns of text.
+
+Nothing in a file is ever run: npz files with pickled objects are refused. Every complaint is one
+line that names the file, what is wrong with it and the way out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MANY_NAMES = 8  # columns that an error message lists at most
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
+Column = NDArray[Any]  # (n,) float64 with NaN for missing, or objects: str and None for missing
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length.
+
+    Parameters
+    ----------
+    columns : mapping from name to array of shape (n,)
+        Numbers as float64, NaN where missing; everything else as text, None where missing.
+    source : str
+        What messages call the table: its path.
+    notes : tuple of str
+        What was done while reading that a person should know.
+    """
+
+    columns: Mapping[str, Column]
+    source: str = "table"
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns in their order."""
+        return list(self.columns)
+
+    def without(self, name: str) -> Table:
+        """The table less one column, whether it has it or not."""
+        rest = {key: value for key, value in self.columns.items() if key != name}
+        return Table(rest, self.source, self.notes)
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """One column as labels: whole numbers as integers, text as strings; none may be missing."""
+        if name not in self.columns:
+            raise ValueError(
+                f"{self.source} has no column {name!r}{did_you_mean(name, self.names)}"
+            )
+        column = self.columns[name]
+        gone = missing_in(column)
+        if gone.any():
+            raise ValueError(
+                f"{self.source}: {int(gone.sum())} of {len(column)} rows have no label in column "
+                f"{name!r} (the first in row {int(np.flatnonzero(gone)[0])}); drop those rows"
+            )
+        if column.dtype == object:
+            return column.astype(str)
+        whole = np.abs(column) < 2**53
+        if np.all(whole) and np.all(column == np.rint(column)):
+            return column.astype(np.int64)
+        return column
+
+
+def missing_in(column: Column) -> NDArray[np.bool_]:
+    """Where a column has no value, (n,)."""
+    if column.dtype == object:
+        return np.array([value is None for value in column], dtype=bool)
+    return np.isnan(column)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The end of an error message: the likeliest names, or those that there are."""
+    lower = {other.lower(): other for other in known}
+    close = get_close_matches(name.lower(), lower, n=2, cutoff=0.7)
+    if close:
+        return f"; did you mean {' or '.join(repr(lower[key]) for key in close)}?"
+    return f"; it has {listed(known)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, the first few of many."""
+    shown = ", ".join(repr(name) for name in names[:MANY_NAMES])
+    return shown + (f" and {len(names) - MANY_NAMES} more" if len(names) > MANY_NAMES else "")
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a csv, tsv, parquet or npz file.
+
+    In csv files the first line names the columns; commas, semicolons and tabs separate. In npz
+    files a one-dimensional array is a column under its name and a two-dimensional array ``X`` the
+    columns ``X[0]``, ``X[1]``, … Dates become days since 1970, booleans 0 and 1.
+
+    Parameters
+    ----------
+    path : path
+        The ending says what it is: .csv, .tsv (also .gz), .parquet, .pq or .npz.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; check the path")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a csv, parquet or npz file")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes); write it again")
+    name = path.name.lower()
+    for endings, reader in READERS.items():
+        if name.endswith(endings):
+            columns, notes = reader(path)
+            table = Table(columns, str(path), notes)
+            if not columns or len(table) == 0:
+                raise ValueError(f"{path} holds no rows; a table needs at least one")
+            return table
+    kinds = ", ".join(ending for endings in READERS for ending in endings)
+    raise ValueError(f"{path}: cannot tell what it is; the name must end in one of {kinds}")
+
+
+def table_from_frame(frame: Any, source: str = "table") -> Table:
+    """A pandas data frame as a table."""
+    columns, notes = _from_frame(frame, source)
+    return Table(columns, source, notes)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(
+            "csv and parquet files need pandas and pyarrow: pip install 'giw[tables]'; "
+            "npz files need neither"
+        ) from None
+    return pandas
+
+
+Read = tuple[dict[str, Column], tuple[str, ...]]
+
+
+def _read_csv(path: Path) -> Read:
+    pd = _pandas()
+    try:
+        head = pd.read_csv(path, sep="\0", nrows=1, header=None, dtype=str, quoting=3, engine="c")
+        line = str(head.iloc[0, 0]) if len(head) else ""
+        # the separator that the line of names holds most of
+        separator = max(",;\t", key=line.count)
+        frame = pd.read_csv(path, sep=separator, low_memory=False)
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path} is empty: there is no line of column names") from None
+    except pd.errors.ParserError as error:
+        raise ValueError(f"{path} is not a regular csv file: {_one_line(error)}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None
+    except (EOFError, zlib.error, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {_one_line(error)}") from None
+    names = [str(name) for name in frame.columns]
+    counted = [str(number) for number in range(len(names))]
+    if names != counted and all(_is_number(name) for name in names):
+        raise ValueError(
+            f"{path}: the first line must name the columns, but it holds numbers "
+            f"({', '.join(names[:3])}, …); add a line of names"
+        )
+    return _from_frame(frame, str(path))
+
+
+def _read_parquet(path: Path) -> Read:
+    pd = _pandas()
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError("parquet files need pyarrow: pip install 'giw[tables]'") from None
+    try:
+        frame = pd.read_parquet(path)
+    except (pyarrow.ArrowException, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path} is not a whole parquet file: {_one_line(error)}; write or copy it again"
+        ) from None
+    return _from_frame(frame, str(path))
+
+
+def _read_npz(path: Path) -> Read:
+    arrays: dict[str, NDArray[Any]] = {}
+    name = ""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            for name in file.files:
+                arrays[name] = file[name]
+    except ValueError as error:
+        if "allow_pickle" in str(error) or "Object arrays" in str(error):
+            where = f"array {name!r}" if name else "it"
+            raise ValueError(
+                f"{path}: {where} holds pickled objects, which could run code when read; save "
+                "plain arrays instead, for example text as array.astype(str)"
+            ) from None
+        raise ValueError(f"{path} is not a whole npz file: {_one_line(error)}") from None
+    except (zipfile.BadZipFile, EOFError, OSError, zlib.error, KeyError) as error:
+        raise ValueError(
+            f"{path} is not a whole npz file: {_one_line(error)}; write or copy it again"
+        ) from None
+    return _from_arrays(arrays, str(path)), ()
+
+
+READERS: dict[tuple[str, ...], Callable[[Path], Read]] = {
+    (".csv", ".csv.gz", ".tsv", ".tsv.gz"): _read_csv,
+    (".parquet", ".pq"): _read_parquet,
+    (".npz",): _read_npz,
+}
+
+
+def _from_arrays(arrays: Mapping[str, NDArray[Any]], source: str) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{source}: all arrays need the same number of rows, got {lengths}")
+    for name, array in arrays.items():
+        if array.ndim > 2:
+            raise ValueError(
+                f"{source}: array {name!r} has shape {array.shape}; a table has two dimensions: "
+                "flatten it with reshape(len(a), -1), or use giw.GIWClassifier, which takes images"
+            )
+        if array.dtype.kind not in "biufUSM":
+            raise ValueError(
+                f"{source}: array {name!r} has dtype {array.dtype}; need numbers, text or dates"
+            )
+        if array.ndim == 1:
+            columns[name] = _column(array)
+        else:
+            columns |= {f"{name}[{j}]": _column(array[:, j]) for j in range(array.shape[1])}
+    return columns
+
+
+def _from_frame(frame: Any, source: str) -> Read:
+    columns: dict[str, Column] = {}
+    notes: list[str] = []
+    for position, key in enumerate(frame.columns):
+        name = str(key)
+        series = frame.iloc[:, position]
+        if position == 0 and name == "Unnamed: 0" and _counts_rows(series):
+            notes.append(f"{source}: the first column has no name and counts the rows: left out")
+            continue
+        if name in columns:
+            raise ValueError(f"{source} has two columns called {name!r}; rename one")
+        columns[name] = _from_series(series, name, source)
+    return columns, tuple(notes)
+
+
+def _from_series(series: Any, name: str, source: str) -> Column:
+    types = _pandas().api.types
+    gone = series.isna().to_numpy(dtype=bool)
+    if types.is_datetime64_any_dtype(series.dtype):
+        if getattr(series.dt, "tz", None) is not None:
+            series = series.dt.tz_convert(None)
+        return _column(series.to_numpy(dtype="datetime64[ns]"))
+    if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
+        if types.is_complex_dtype(series.dtype):
+            raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = series.to_numpy(dtype=object)
+    present = values[~gone]
+    if any(isinstance(value, list | dict | tuple | set | np.ndarray) for value in present):
+        raise ValueError(
+            f"{source}: column {name!r} holds lists or records; spread them over columns first"
+        )
+    if len(present) and all(isinstance(value, bool | int | float) for value in present):
+        numbers = np.full(len(values), np.nan)
+        numbers[~gone] = [float(value) for value in present]
+        return numbers
+    text = np.empty(len(values), dtype=object)
+    text[~gone] = [_text(value) for value in present]
+    if len(present) and all(ISO_DATE.match(value) for value in text[~gone]):  # csv has no dates
+        try:
+            dates = _pandas().to_datetime(series, format="ISO8601", utc=True).dt.tz_convert(None)
+        except ValueError:  # the 31st of February
+            return text
+        return _column(dates.to_numpy(dtype="datetime64[ns]"))
+    return text
+
+
+def _column(array: NDArray[Any]) -> Column:
+    """A plain array as a column."""
+    if array.dtype.kind == "M":
+        days = array.astype("datetime64[ns]").astype(np.int64) / (86_400 * 10**9)
+        return np.where(np.isnat(array), np.nan, days)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    text = np.empty(len(array), dtype=object)
+    text[:] = [_text(value) for value in array]
+    return text
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _counts_rows(series: Any) -> bool:
+    values = series.to_numpy()
+    return bool(values.dtype.kind in "iu" and np.all(np.diff(values) == 1))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
