@@ -18,7 +18,7 @@ from torch import Tensor
 from giw.support.scorers.knn import KNN
 
 AGREEMENT = 0.75  # below this, the labels of neighbours say too little to make cells of them
-AUDITED = 2_000  # rows on which the agreement is read off
+AUDITED = 1_000  # rows on which the agreement is read off
 CLUSTERED = 5_000  # rows on which cluster centres are learned
 CLUSTERS = 4  # per class, as far as there are rows enough
 ROWS_PER_CLUSTER = 150  # calibration rows

@@ -21,6 +21,7 @@ from giw.support.cells import (
     merge_small_cells,
     neighbour_agreement,
 )
+from giw.support.copies import first_occurrences
 from giw.support.mixture import Mixture, split_mixture
 from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
 from giw.support.split import SupportSplit
@@ -37,9 +38,12 @@ class SupportSplitter(BaseEstimator):
     :math:`p >` ``level``. The rule leans towards "outside" where in doubt, because an inside point
     called outside costs variance only and an outside point called inside costs bias.
 
+    Training rows that occur several times (oversampling) count once, unless the columns take so few
+    values that repeats are natural.
+
     Parameters
     ----------
-    scorer : {"knn", "osvm"}, scorer or scikit-learn outlier detector, default="knn"
+    scorer : {"knn", "osvm", "mahalanobis"}, scorer or scikit-learn outlier detector, default="knn"
         How strange a point is. "osvm" is the published one-class SVM.
     level : float, default=0.05
         Share of inside points that the hard rule may call outside; more of it makes the inside
@@ -153,6 +157,10 @@ class SupportSplitter(BaseEstimator):
         if y_calibration is not None and held_out is not None:
             extra = as_labels(y_calibration, len(held_out), "y_calibration")
         self.classes_ = _classes(labels, extra)
+        kept = first_occurrences(z)
+        if kept is not None:
+            z = z[torch.as_tensor(kept, device=z.device)]
+            labels = None if labels is None else labels[kept]
         label = self._codes(labels, z.device)
         scorer = as_scorer(self.scorer)
         if self.same_label:
