@@ -1,6 +1,6 @@
 """Generalized importance weighting: train where training data and the real world part ways."""
 
-from giw.estimators import GIWClassifier
+from giw.estimators import GIWClassifier, load
 from giw.objective import GIWObjective
 from giw.support import SupportSplit, SupportSplitter
 from giw.weights import KMM, effective_sample_size, kmm
@@ -16,4 +16,5 @@ __all__ = [
     "__version__",
     "effective_sample_size",
     "kmm",
+    "load",
 ]

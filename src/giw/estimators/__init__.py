@@ -1,5 +1,6 @@
 """The scikit-learn face."""
 
 from giw.estimators.giw_classifier import GIWClassifier
+from giw.estimators.saving import load
 
-__all__ = ["GIWClassifier"]
+__all__ = ["GIWClassifier", "load"]

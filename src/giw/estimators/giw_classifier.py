@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from giw.checks import as_generator, as_labels, as_tensor
+from giw.estimators.saving import SavesToFolder
 from giw.methods import method_named
 from giw.models import model_for
 from giw.support import SupportSplit, SupportSplitter
@@ -29,7 +30,7 @@ from giw.training import (
 from giw.training.progress import epoch_bar
 
 
-class GIWClassifier(ClassifierMixin, BaseEstimator):
+class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     r"""A net trained by generalized importance weighting.
 
     .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - s_j) \ell_j

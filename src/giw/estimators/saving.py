@@ -1,0 +1,444 @@
+"""Fitted estimators on disk, without pickle: JSON, safetensors, and skops for scikit-learn's own.
+
+A folder holds ``giw.json``, which describes the estimator and has a checksum of every other file
+and of itself, ``*.safetensors`` with all arrays, and ``*.skops`` with scikit-learn estimators.
+Loading builds only classes that this package names, and scikit-learn's; it imports nothing that
+a file asks for. Checksums tell accidents and careless edits; they are no signature.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_from_bytes
+from safetensors.torch import save as tensors_to_bytes
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from giw.estimators.sklearn_on_disk import from_skops, to_skops
+from giw.models import MLP, LeNet5, ResNet18
+
+FORMAT, VERSION = "giw model", 1
+INDEX = "giw.json"
+KIND = "@"  # the key that marks everything which JSON has no word for
+Json = Any
+
+
+class SavesToFolder:
+    """Gives an estimator the method ``save``."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted estimator into a folder; :func:`giw.load` reads it.
+
+        The folder appears whole or not at all; a model that is there already is replaced.
+        """
+        return save(self, path)
+
+
+def save(
+    estimator: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Json] | None = None
+) -> Path:
+    """Write a fitted estimator into a folder, without pickle.
+
+    Parameters
+    ----------
+    estimator : GIWClassifier, ReweightedClassifier or ReweightedRegressor
+    path : path
+        The folder; made if need be. One that holds anything but a model is refused.
+    notes : mapping, optional
+        Plain values to keep with the model, such as how a table was encoded.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    if type(estimator).__name__ not in _known_classes():
+        raise ValueError(
+            f"giw saves its own estimators, got {type(estimator).__name__}; for scikit-learn's use "
+            "skops.io.dump, for a net torch.save(net.state_dict(), …)"
+        )
+    check_is_fitted(estimator)
+    writer = _Writer()
+    described = writer.describe(estimator, "model")
+    files = {name: content for name, content in writer.files().items() if content}
+    index = {
+        "format": FORMAT,
+        "version": VERSION,
+        "giw": _giw_version(),
+        "model": described,
+        "notes": dict(notes or {}),
+        "files": {
+            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            for name, content in files.items()
+        },
+    }
+    index["sha256"] = _index_checksum(index)
+    text = json.dumps(index, indent=1, ensure_ascii=False, allow_nan=False)
+    return _write_folder(Path(path), {**files, INDEX: text.encode()})
+
+
+def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> Any:
+    """Read an estimator that ``save`` has written.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+    module : torch.nn.Module, optional
+        The net, where it was not one of giw's own: files hold parameters and never code, so a
+        net of one's own must be built by one's own program. It is copied.
+    """
+    return load_with_notes(path, module=module)[0]
+
+
+def load_with_notes(
+    path: str | os.PathLike[str], *, module: nn.Module | None = None
+) -> tuple[Any, dict[str, Json]]:
+    """The estimator and the notes that were saved with it."""
+    folder = Path(path)
+    index = _read_index(folder)
+    files = {name: _read_file(folder, name, known) for name, known in index["files"].items()}
+    try:
+        tensors: dict[str, Tensor] = {}
+        for name, content in files.items():
+            if name.endswith(".safetensors"):
+                tensors |= tensors_from_bytes(content)
+        return _Reader(folder, tensors, files, module).build(index["model"]), index["notes"]
+    except (KeyError, TypeError, AttributeError, IndexError, SafetensorError) as error:
+        raise ValueError(
+            f"{folder} is not a model that this version of giw can read: {error}; save it again"
+        ) from error
+
+
+class _Writer:
+    """Describes values in JSON and puts aside what does not belong there."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self.skops: dict[str, bytes] = {}
+
+    def files(self) -> dict[str, bytes]:
+        """File contents by name; the name holds the content's hash, so none is overwritten."""
+        arrays = tensors_to_bytes(self.tensors) if self.tensors else b""
+        contents = {"arrays.safetensors": arrays, **self.skops}
+        return {_hashed(name, content): content for name, content in contents.items()}
+
+    def describe(self, value: Any, key: str) -> Json:
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float) and not isinstance(value, np.floating):
+            return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+        if isinstance(value, np.generic):
+            array = np.asarray(value).reshape(1)
+            return {KIND: "scalar", "of": self.describe(array, key)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, key)
+        if isinstance(value, Tensor):
+            self.tensors[key] = value.detach().cpu().contiguous().clone()
+            return {KIND: "tensor", "key": key}
+        if isinstance(value, list | tuple):
+            items = [self.describe(item, f"{key}.{j}") for j, item in enumerate(value)]
+            return items if isinstance(value, list) else {KIND: "tuple", "items": items}
+        if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+            return {KIND: "mapping", "items": self._all(value, key)}
+        if isinstance(value, torch.device):
+            return str(value)
+        if isinstance(value, np.random.Generator | np.random.RandomState):
+            return None  # its state belongs to the program that made it
+        if isinstance(value, nn.Module):
+            return self._net(value, key)
+        return self._object(value, key)
+
+    def _array(self, array: NDArray[Any], key: str) -> Json:
+        if array.dtype.kind == "U" or (
+            array.dtype == object and all(isinstance(item, str) for item in array.flat)
+        ):
+            dtype = "object" if array.dtype == object else "text"
+            return {KIND: "words", "dtype": dtype, "shape": array.shape, "items": [*array.flat]}
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{key} is an array of {array.dtype}, which cannot be saved; use numbers or text"
+            )
+        plain = array.astype(array.dtype.newbyteorder("="))
+        self.tensors[key] = torch.from_numpy(np.ascontiguousarray(plain)).reshape(array.shape)
+        return {KIND: "array", "key": key}
+
+    def _net(self, module: nn.Module, key: str) -> Json:
+        for name, value in module.state_dict().items():
+            self.tensors[f"{key}/{name}"] = value.detach().cpu().contiguous().clone()
+        known = {KIND: "net", "key": key, "training": module.training}
+        for name, (kind, sizes_of) in NETS.items():
+            if type(module) is kind:
+                return known | {"name": name, "sizes": sizes_of(module)}
+        return known | {"name": None, "class": type(module).__qualname__}
+
+    def _object(self, value: Any, key: str) -> Json:
+        name: str = type(value).__name__
+        if _known_classes().get(name) is type(value):
+            if not isinstance(value, BaseEstimator):
+                values = {field.name: getattr(value, field.name) for field in fields(value)}
+                return {KIND: "record", "class": name, "fields": self._all(values, key)}
+            params = value.get_params(deep=False)
+            state = {name: item for name, item in vars(value).items() if name not in params}
+            return {
+                KIND: "estimator",
+                "class": name,
+                "params": self._all(params, key),
+                "state": self._all(state, key),
+            }
+        if isinstance(value, BaseEstimator) and type(value).__module__.startswith("sklearn."):
+            file = f"estimator{len(self.skops)}.skops"
+            content = to_skops(value, key)
+            self.skops[file] = content
+            return {KIND: "sklearn", "file": _hashed(file, content)}
+        raise ValueError(
+            f"{key} is a {type(value).__module__}.{name}, which cannot be saved without pickle; "
+            "giw saves its own estimators, torch modules and scikit-learn's estimators"
+        )
+
+    def _all(self, values: Mapping[str, Any], key: str) -> dict[str, Json]:
+        return {name: self.describe(value, f"{key}.{name}") for name, value in values.items()}
+
+
+class _Reader:
+    """Builds what a writer has described."""
+
+    def __init__(
+        self,
+        folder: Path,
+        tensors: Mapping[str, Tensor],
+        files: Mapping[str, bytes],
+        module: nn.Module | None,
+    ) -> None:
+        self.folder, self.tensors, self.files, self.module = folder, tensors, files, module
+
+    def build(self, value: Json) -> Any:
+        if isinstance(value, list):
+            return [self.build(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        kind = value[KIND]
+        if kind == "float":
+            return float(value["value"])
+        if kind == "scalar":
+            return self.build(value["of"])[0]
+        if kind == "tensor":
+            return self.tensors[value["key"]].clone()
+        if kind == "array":
+            return self.tensors[value["key"]].numpy().copy()
+        if kind == "words":
+            dtype = object if value["dtype"] == "object" else str
+            return np.array(value["items"], dtype=dtype).reshape(value["shape"])
+        if kind == "tuple":
+            return tuple(self.build(item) for item in value["items"])
+        if kind == "mapping":
+            return self._all(value["items"])
+        if kind == "net":
+            return self._net(value)
+        if kind == "sklearn":
+            return from_skops(self.files[value["file"]], str(self.folder / value["file"]))
+        if kind in ("record", "estimator"):
+            return self._object(value)
+        raise KeyError(f"unknown kind {kind!r}")
+
+    def _object(self, value: Json) -> Any:
+        known = _known_classes()
+        if value["class"] not in known:
+            raise ValueError(f"{self.folder} asks for the class {value['class']!r}: refused")
+        kind = known[value["class"]]
+        if value[KIND] == "record":
+            return kind(**self._all(value["fields"]))
+        estimator = kind(**self._all(value["params"]))
+        vars(estimator).update(self._all(value["state"]))
+        return estimator
+
+    def _net(self, value: Json) -> nn.Module:
+        prefix = f"{value['key']}/"
+        state = {
+            name.removeprefix(prefix): tensor.clone()
+            for name, tensor in self.tensors.items()
+            if name.startswith(prefix)
+        }
+        if value["name"] is not None:
+            kind = NETS[value["name"]][0]
+            with torch.device("meta"):  # whatever sizes a file claims, no memory is taken for them
+                net = kind(**value["sizes"])
+        elif self.module is None:
+            raise ValueError(
+                f"{self.folder} holds the parameters of a {value['class']}, a net of your own, and "
+                f"no code; build the net and pass it: giw.load({str(self.folder)!r}, module=net)"
+            )
+        else:
+            net = copy.deepcopy(self.module)
+        try:
+            net.load_state_dict(state, assign=True)
+        except RuntimeError as error:
+            raise ValueError(
+                f"the parameters in {self.folder} do not fit {type(net).__name__}: "
+                f"{' '.join(str(error).split())}"
+            ) from None
+        return net.train(value["training"])
+
+    def _all(self, values: Mapping[str, Json]) -> dict[str, Any]:
+        return {name: self.build(item) for name, item in values.items()}
+
+
+def _mlp_sizes(net: Any) -> dict[str, Any]:
+    widths = [layer.out_features for layer in net.hidden]
+    return {
+        "in_features": net.hidden[0].in_features,
+        "n_classes": net.output.out_features,
+        "hidden": widths,
+    }
+
+
+# our own nets, rebuilt by name and sizes
+NETS: dict[str, Any] = {
+    "mlp": (MLP, _mlp_sizes),
+    "lenet5": (
+        LeNet5,
+        lambda net: {"n_classes": net.output.out_features, "channels": net.conv1.in_channels},
+    ),
+    "resnet18": (
+        ResNet18,
+        lambda net: {"n_classes": net.output.out_features, "channels": net.stem.in_channels},
+    ),
+}
+
+
+def _known_classes() -> dict[str, Any]:
+    """Estimators and records that this package exports, by name: all that a file can ask for."""
+    import giw.estimators
+    import giw.support
+    import giw.weights
+
+    found = {}
+    for room in (giw.weights, giw.support, giw.estimators):
+        for name in room.__all__:
+            value = getattr(room, name)
+            if isinstance(value, type) and (
+                issubclass(value, BaseEstimator) or is_dataclass(value)
+            ):
+                found[name] = value
+    return found
+
+
+def _giw_version() -> str:
+    import giw
+
+    return giw.__version__
+
+
+def _index_checksum(index: Mapping[str, Json]) -> str:
+    """Of everything but the checksum itself, however the text is laid out."""
+    rest = {name: value for name, value in index.items() if name != "sha256"}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _hashed(name: str, content: bytes) -> str:
+    stem, _, ending = name.partition(".")
+    return f"{stem}-{hashlib.sha256(content).hexdigest()[:12]}.{ending}"
+
+
+def _read_index(folder: Path) -> dict[str, Any]:
+    if not folder.exists():
+        raise FileNotFoundError(f"{folder} does not exist; name a folder that save() has written")
+    try:
+        text = (folder / INDEX).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise ValueError(f"{folder} is not a saved model: it holds no {INDEX}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{folder / INDEX} is damaged: it is not text; save it again") from None
+    try:
+        index = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError(f"{folder / INDEX} is truncated or damaged; save it again") from None
+    if not isinstance(index, dict) or index.get("format") != FORMAT:
+        raise ValueError(f"{folder / INDEX} does not describe a giw model")
+    version = index.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(
+            f"{folder} was written by giw {index.get('giw')} in format {version}; this giw "
+            f"({_giw_version()}) reads formats up to {VERSION}: upgrade giw"
+        )
+    if index.get("sha256") != _index_checksum(index):
+        raise ValueError(
+            f"{folder / INDEX} was changed after it was saved: its checksum is wrong; save again"
+        )
+    return index
+
+
+def _read_file(folder: Path, name: str, known: Mapping[str, Any]) -> bytes:
+    if Path(name).name != name or name.startswith("."):
+        raise ValueError(f"{folder} names a file outside itself, {name!r}: refused")
+    try:
+        content = (folder / name).read_bytes()
+    except FileNotFoundError:
+        raise ValueError(
+            f"{folder} is incomplete: {name} is missing; copy or save it again"
+        ) from None
+    if len(content) != known["bytes"]:
+        raise ValueError(
+            f"{folder / name} is truncated or altered: it has {len(content)} bytes and should have "
+            f"{known['bytes']}; copy or save it again"
+        )
+    found = hashlib.sha256(content).hexdigest()
+    if found != known["sha256"]:
+        raise ValueError(
+            f"{folder / name} was altered: its sha256 sum is {found}, expected {known['sha256']}"
+        )
+    return content
+
+
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """A new folder is renamed into place; in an old one the index is replaced last, in one stroke.
+
+    Whoever reads meanwhile, or after a crash, sees the old model or the new one.
+    """
+    if folder.is_dir() and not (folder / INDEX).exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} holds other files and no model; name a new folder")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; name a folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for name, content in files.items():
+            with (temporary / name).open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        temporary.chmod(0o777 & ~_umask())
+        if not folder.exists():
+            temporary.rename(folder)
+            return folder
+        for name in sorted(files, key=lambda name: name == INDEX):
+            (temporary / name).replace(folder / name)
+        for old in folder.iterdir():  # our own files that the new index does not name
+            if old.suffix in (".safetensors", ".skops") and old.name not in files:
+                old.unlink()
+        return folder
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
