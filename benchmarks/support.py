@@ -154,6 +154,7 @@ def _deal_cifar(rng: np.random.Generator, data_dir: str | None) -> dict[str, Any
     sample = cifar20("train", data_dir=data_dir)
     order = rng.permutation(len(sample))
     pool = np.concatenate([order[sample.group[order] == g][:100] for g in range(100)])
+    pool = rng.permutation(pool)
     rest = order[~np.isin(order, pool) & np.isin(sample.group[order], PAPER_TRAINING_CLASSES)]
     calibration, train = rest[:2_000], rest[2_000:]
     return {
@@ -196,11 +197,15 @@ def features(net: torch.nn.Module, x: np.ndarray, layers: tuple[str, ...]) -> di
     return {layer: np.concatenate(parts) for layer, parts in found.items()}
 
 
-def trial(setting: Setting, seed: int, cache: Path, data_dir: str | None) -> Trial:
+def trial(
+    setting: Setting, seed: int, cache: Path, data_dir: str | None, rows: int | None, pool: int
+) -> Trial:
     """Deal, pretrain and extract, or read all that from the cache."""
-    path = cache / f"{setting.name}-{seed}.npz"
+    path = cache / f"{setting.name}-{seed}-{rows or 'all'}-{pool}.npz"
     if not path.exists():
         parts = deal(setting, seed, data_dir)
+        parts["train"] = tuple(part[:rows] for part in parts["train"])
+        parts["pool"] = tuple(part[:pool] for part in parts["pool"])
         net = pretrain(setting, *parts["train"], seed)
         arrays = {}
         for name, (x, y) in parts.items():
@@ -488,6 +493,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=5, help="deals of the data, each with a net")
     parser.add_argument("--first", type=int, default=10, help="seed of the first trial")
     parser.add_argument("--draws", type=int, default=500, help="validation samples per size")
+    parser.add_argument("--rows", type=int, default=None, help="training rows at most")
+    parser.add_argument("--pool", type=int, default=12_000, help="validation pool at most")
     parser.add_argument("--on", default="mnist", choices=SETTINGS, help="for peers and scorers")
     parser.add_argument("--layers", default="fc1,conv2", help="for peers")
     parser.add_argument("--data", default=None, help="data folder; else GIW_DATA")
@@ -510,7 +517,9 @@ def main() -> None:
             table("Speed", speed(), args.out, what)
             continue
         setting = SETTINGS[what if what in SETTINGS else args.on]
-        trials = (trial(setting, seed, args.cache, args.data) for seed in seeds)
+        trials = (
+            trial(setting, seed, args.cache, args.data, args.rows, args.pool) for seed in seeds
+        )
         if what == "peers":
             for t in trials:
                 rows = peers(t, tuple(args.layers.split(",")))
@@ -522,8 +531,9 @@ def main() -> None:
             continue
         splits = []
         for t in trials:
-            choice = choose_representation(t.calibration, t.y_calibration, random_state=t.seed)
-            print(f"\n{what}, trial {t.seed}: {choice.summary()}", flush=True)
+            if not splits:  # once is enough to show
+                choice = choose_representation(t.calibration, t.y_calibration, random_state=t.seed)
+                print(f"\n{what}, trial {t.seed}: {choice.summary()}", flush=True)
             splits.append(split_pool(t))
         table("Split of the whole pool", quality(splits), args.out, f"{what}-quality")
         table("Support share", shares(splits, args.draws), args.out, f"{what}-share")

@@ -44,8 +44,7 @@ TAIL_FALL = 15.0
 TILT = np.exp(np.linspace(-0.3, 0.3, 5))  # c: above one, inside points look strange
 TILT_SPREAD = 0.15  # prior standard deviation of log c
 TRUSTED = 500  # points beyond which the error of the model itself outweighs sampling error
-FINE = 0.1  # p-values above this are grouped, see _grouped
-GROUP = 0.02
+GROUPS = ((0.02, 0.005), (0.1, 0.02))  # above the first, bins at least as wide as the second
 
 
 @dataclass(frozen=True)
@@ -87,14 +86,16 @@ def split_mixture(
 def _grouped(rank: NDArray[np.int64], count: NDArray[np.int64]) -> Vector:
     """The bin ((rank - 1), rank) / (count + 1) of each p-value, (2, m).
 
-    Far from zero both densities are smooth, and bins of width 0.02 do: thousands of points then
-    fall into a few hundred bins.
+    Away from zero both densities are smooth and wider bins do: thousands of points then fall into
+    about a hundred bins.
     """
     upper, lower = rank / (count + 1), (rank - 1) / (count + 1)
-    group = np.minimum(np.floor((lower + upper) / 2 / GROUP), np.round(1 / GROUP) - 1)
-    smooth = (lower >= FINE) & (upper - lower < GROUP)
-    lower = np.where(smooth, group * GROUP, lower)
-    return np.stack([lower, np.where(smooth, group * GROUP + GROUP, upper)]).round(12)
+    for above, width in GROUPS:
+        group = np.minimum(np.floor((lower + upper) / 2 / width), np.round(1 / width) - 1)
+        smooth = (lower >= above) & (upper - lower < width)
+        lower = np.where(smooth, group * width, lower)
+        upper = np.where(smooth, (group + 1) * width, upper)
+    return np.stack([lower, upper]).round(12)
 
 
 def _bin_probabilities(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
@@ -115,12 +116,11 @@ def _log_posterior(inside: Vector, outside: Vector, times: Vector) -> Vector:
     share_prior[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE
     power = 1 / (1 + times.sum() / TRUSTED)
     result = np.empty((inside.shape[1], outside.shape[1], len(SHARE)))
+    other = outside.T[:, :, None] * (1 - SHARE)  # (A, u, S)
     for c, log_c in enumerate(np.log(TILT)):
         prior = np.log(share_prior) - 0.5 * (log_c / TILT_SPREAD) ** 2  # (S,)
-        one = np.outer(inside[:, c], SHARE)  # (u, S)
-        for a in range(outside.shape[1]):
-            both = one + np.outer(outside[:, a], 1 - SHARE)
-            result[c, a] = prior + power * (times @ np.log(both))
+        log_density = np.log(np.outer(inside[:, c], SHARE) + other)  # (A, u, S)
+        result[c] = prior + power * (times @ log_density)
     return result
 
 
