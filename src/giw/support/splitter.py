@@ -168,13 +168,14 @@ class SupportSplitter(BaseEstimator):
 
         self.folds_ = []
         how = self._how(scorer, len(z))
-        rows = len(z if held_out is None else held_out)
-        rows = int(self.calibration_share * rows) if how == "hold_out" else rows
+        rows = len(z) if held_out is None else len(held_out)
+        if held_out is None and how == "hold_out":
+            rows = int(self.calibration_share * rows)
         cell = self._cells(z, label, rows, generator)  # (n,)
         if held_out is not None or how == "leave_one_out":
-            pool, pool_label = (z, label) if held_out is None else (held_out, None)
+            pool, pool_label = z, label
             if held_out is not None:
-                pool_label = self._codes(extra, z.device)
+                pool, pool_label = held_out, self._codes(extra, z.device)
             some = _at_most(self.most_calibration, len(pool), generator).to(z.device)
             self._check_enough(len(some) - (held_out is None))
             theirs = None if pool_label is None else pool_label[some]
