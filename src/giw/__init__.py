@@ -3,18 +3,42 @@
 from giw.estimators import GIWClassifier, load
 from giw.objective import GIWObjective
 from giw.support import SupportSplit, SupportSplitter
-from giw.weights import KMM, effective_sample_size, kmm
+from giw.weights import (
+    KLIEP,
+    KMM,
+    LSIF,
+    RULSIF,
+    ULSIF,
+    ClassifierRatio,
+    classifier_ratio,
+    effective_sample_size,
+    kliep,
+    kmm,
+    lsif,
+    rulsif,
+    ulsif,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KLIEP",
     "KMM",
+    "LSIF",
+    "RULSIF",
+    "ULSIF",
+    "ClassifierRatio",
     "GIWClassifier",
     "GIWObjective",
     "SupportSplit",
     "SupportSplitter",
     "__version__",
+    "classifier_ratio",
     "effective_sample_size",
+    "kliep",
     "kmm",
     "load",
+    "lsif",
+    "rulsif",
+    "ulsif",
 ]

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,8 @@ from tests.cases.mean_matching import loss_shapes, minimum_by_cvxopt, objective
 import giw
 from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 from giw.weights import EffectiveSampleSizeWarning
+
+kmm_module = sys.modules["giw.weights.kmm"]  # the function of that name hides it
 
 
 def two_samples(seed=0, n=60, m=15, d=2, shift=0.7):
@@ -24,7 +28,7 @@ def test_the_problem_is_the_papers(rule):
     kappa = 60 * gaussian_kernel(train, val, gamma=gamma) @ member / member.sum()
     raw = minimum_by_cvxopt(kernel, kappa, ridge=0.1, upper=3.0)
 
-    w = giw.kmm(train, val, bandwidth=rule, ridge=0.1, upper=3.0, val_weight=member)
+    w = giw.kmm(train, val, bandwidth=rule, ridge=0.1, upper=3.0, val_weight=member, tolerance=1e-9)
 
     assert_allclose(w, raw / raw.mean(), atol=1e-3)
 
@@ -84,7 +88,7 @@ def test_one_training_point_weighs_one():
 
 
 def test_constant_features_give_weights_of_one():
-    assert_allclose(giw.kmm(np.ones((6, 2)), np.zeros((3, 2))), np.ones(6), atol=1e-6)
+    assert_allclose(giw.kmm(np.ones((6, 2)), np.zeros((3, 2)), ridge=1e-5), np.ones(6), atol=1e-6)
 
 
 def test_nothing_inside_is_refused():
@@ -110,7 +114,7 @@ def test_impossible_parameters_are_refused(parameters, message):
 def test_validation_points_out_of_reach_warn_of_few_effective_points():
     rng = np.random.default_rng(0)
     with pytest.warns(EffectiveSampleSizeWarning, match="kmm: the effective sample size"):
-        w = giw.kmm(rng.normal(size=200), rng.normal(size=5) + 30)
+        w = giw.kmm(rng.normal(size=200), rng.normal(size=5) + 30, ridge=1e-5)
 
     assert np.isfinite(w).all()
     assert_allclose(w.mean(), 1.0)
@@ -124,3 +128,52 @@ def test_the_estimator_holds_the_weights_of_the_function():
     assert_allclose(est.weight_, giw.kmm(train, val, ridge=1.0))
     assert est.weigh(train[:4]).shape == (4,)
     assert (est.weigh(val) > 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::giw.weights.EffectiveSampleSizeWarning")
+def test_the_solver_for_few_points_agrees_with_the_general_one(monkeypatch):
+    train, val = loss_shapes()["larger"]
+    small = giw.kmm(train, val, ridge=0.1, tolerance=1e-9)
+    monkeypatch.setattr(kmm_module, "MOST_SMALL", 0)
+
+    assert_allclose(giw.kmm(train, val, ridge=0.1, tolerance=1e-9), small, atol=1e-3)
+
+
+def test_the_approximate_kernel_for_many_points_agrees_with_the_exact_one(monkeypatch):
+    train, val = two_samples(n=300, m=40, d=1)
+    monkeypatch.setattr(kmm_module, "MOST_SMALL", 0)
+    exact = giw.kmm(train, val, ridge=1.0)
+    monkeypatch.setattr(kmm_module, "MOST_DENSE", 0)
+
+    assert_allclose(giw.kmm(train, val, ridge=1.0), exact, atol=1e-2)
+
+
+def test_a_default_batch_is_each_problem_alone():
+    pairs = [two_samples(seed) for seed in range(2)]
+    train, val = (np.stack(part) for part in zip(*pairs, strict=True))
+
+    together = giw.kmm(train, val)
+
+    assert together.shape == (2, 60)
+    assert_allclose(together[1], giw.kmm(*pairs[1]))
+
+
+def test_the_default_satisfies_the_optimality_conditions():
+    """Weights strictly between the bounds are 1 + φᵀθ, which is what new points get."""
+    train, val = two_samples(n=200, m=60, shift=1.5)
+    est = giw.KMM().fit(train, val)
+
+    ratio = est.weight_ * est.scale_
+
+    assert (ratio == 0).any()  # some bounds are active
+    assert_allclose(est.weigh(train), est.weight_, atol=1e-8)
+    assert abs(est.model_.price) < 1e-3
+
+
+def test_a_given_width_asks_for_features_in_their_own_units():
+    train, val = two_samples()
+
+    est = giw.KMM(bandwidth=1.7).fit(train, val)
+
+    assert est.bandwidth_ == pytest.approx(1.7)
+    assert (est.units_.scale == 1).all()

@@ -4,7 +4,7 @@ import torch
 from tests.cases.mean_matching import loss_shapes, minimum_by_cvxopt, objective
 
 from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
-from giw.weights.quadratic import accelerated_gradient, dense_solver, interior_point, sum_bounds
+from giw.weights.quadratic import DenseKernel, accelerated_gradient, interior_point, sum_bounds
 
 SHAPES = loss_shapes()
 RULES = {"paper": paper_gamma, "median": scale_free_gamma}
@@ -21,8 +21,7 @@ def problem(shape, rule):
 def by_interior_point(kernel, kappa, ridge=1e-5, upper=50.0):
     matrix = torch.as_tensor(kernel)
     return interior_point(
-        lambda w: (matrix @ w[..., None])[..., 0],
-        dense_solver(matrix),
+        DenseKernel(matrix),
         torch.as_tensor(kappa),
         ridge=ridge,
         upper=upper,

@@ -1,0 +1,115 @@
+"""What the ratio estimators share: units, Gaussian basis functions, folds, blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from giw.kernels import median_pair_distance, pairwise_squared_distances, representatives
+
+# widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
+WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)
+BLOCK = 32_768  # rows whose features are held in memory at a time
+SELECTION_ROWS = 3_000  # rows of each sample that choose bandwidth and penalty
+
+
+@dataclass(frozen=True)
+class Units:
+    """Where each feature has its zero and how large its unit is."""
+
+    shift: Tensor  # (d,)
+    scale: Tensor  # (d,)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Features in these units, in double precision."""
+        return (x.double() - self.shift) / self.scale
+
+
+def common_units(train: Tensor, val: Tensor, member: Tensor, *, standardize: bool) -> Units:
+    """Units in which every feature has variance one when both samples count the same.
+
+    A feature that is constant over both samples says nothing; its unit is left at one.
+    """
+    a, b = train.double(), val.double()
+    share = (member.double() / member.double().sum())[:, None]  # (m, 1)
+    center_train, center_val = a.mean(0), (share * b).sum(0)  # (d,)
+    middle = 0.5 * (center_train + center_val)
+    if not standardize:
+        return Units(middle, torch.ones_like(middle))
+    variance = 0.5 * a.sub(middle).square().mean(0) + 0.5 * (share * b.sub(middle).square()).sum(0)
+    size = torch.maximum(a.abs().amax(0), b.abs().amax(0))
+    # the deviations of a constant column are rounding errors of its size
+    varies = variance.sqrt() > 1e-12 * size
+    return Units(middle, torch.where(varies, variance.sqrt(), 1.0))
+
+
+@dataclass(frozen=True)
+class GaussianBasis:
+    r"""Functions :math:`\phi_b(x) = \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`, mixed linearly.
+
+    With ``mixing`` :math:`K_{cc}^{-1/2}` the penalty :math:`\lVert\theta\rVert^2` is the
+    squared norm of :math:`\theta^\top\phi` in the kernel's function space.
+    """
+
+    centers: Tensor  # (b, d)
+    width: float
+    mixing: Tensor | None = None  # (b, r)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Features of points (n, d) → (n, b) or (n, r)."""
+        squares = pairwise_squared_distances(x, self.centers)
+        raw = squares.mul_(-0.5 / self.width**2).exp_()
+        return raw if self.mixing is None else raw @ self.mixing
+
+    @classmethod
+    def whitened(cls, centers: Tensor, width: float) -> GaussianBasis:
+        """The basis whose penalty is the norm of the function."""
+        kernel = cls(centers, width)(centers)
+        value, vector = torch.linalg.eigh(kernel)
+        kept = value > 1e-6 * value[-1]
+        return cls(centers, width, vector[:, kept] / value[kept].sqrt())
+
+
+def row_blocks(x: Tensor) -> Iterator[Tensor]:
+    """Consecutive rows, few enough that their features fit in memory."""
+    return iter(x.split(BLOCK))
+
+
+def typical_distance(train: Tensor, val: Tensor) -> float:
+    """Median distance over both samples, each counting the same; one where nothing differs."""
+    both = torch.cat([representatives(train, 500), representatives(val, 500)])
+    distance = float(median_pair_distance(both))
+    return distance if distance > 0 else 1.0
+
+
+def fold_numbers(x: Tensor, n_folds: int) -> Tensor:
+    """Fold of each row, by its rank along the sum of features: no matter how rows are ordered."""
+    fold = torch.empty(len(x), dtype=torch.long, device=x.device)
+    fold[x.sum(-1).argsort(stable=True)] = torch.arange(len(x), device=x.device) % n_folds
+    return fold
+
+
+def representative_rows(x: Tensor, most: int) -> Tensor:
+    """Indices of at most ``most`` rows, evenly spread along the sum of features."""
+    n = len(x)
+    if n <= most:
+        return torch.arange(n, device=x.device)
+    steps = torch.arange(most, device=x.device) * n // most + n // (2 * most)
+    return x.sum(-1).argsort(stable=True)[steps.clamp(max=n - 1)]
+
+
+def candidate_widths(
+    bandwidth: str | float,
+    train: Tensor,
+    val: Tensor,
+    *,
+    factors: tuple[float, ...] = WIDTHS,
+) -> list[float]:
+    """The given width, or the multiples of the median distance to choose from."""
+    if isinstance(bandwidth, str):
+        middle = typical_distance(train, val)
+        return [middle] if bandwidth == "median" else [factor * middle for factor in factors]
+    return [float(bandwidth)]

@@ -1,0 +1,366 @@
+"""Ratios by least squares: uLSIF and the relative ratio RuLSIF, with leave-one-out scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from giw.weights.basis import GaussianBasis, candidate_widths, representatives, row_blocks
+from giw.weights.estimator import RatioEstimator, TwoSamples
+
+RIDGES = tuple(10.0**power for power in (-4, -3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 2))
+ROBUST = 0.5  # the share of validation data in the score that chooses parameters, see pearson_score
+
+
+@dataclass(frozen=True)
+class LinearRatio:
+    r"""The ratio :math:`\max(0, \theta_0 + \theta^\top \phi(x))`."""
+
+    basis: GaussianBasis
+    theta: Tensor  # (b + 1,), the constant first
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Ratio at points (n, d) → (n,)."""
+        theta = self.theta.to(x.device)
+        return (self.basis(x) @ theta[1:] + theta[0]).clamp(min=0)
+
+
+def with_constant(features: Tensor) -> Tensor:
+    """A first column of ones, (n, b) → (n, b + 1)."""
+    return torch.cat([torch.ones_like(features[:, :1]), features], 1)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    r"""The normal equations :math:`(H + \lambda P)\theta = h` for all ridges at once.
+
+    The constant is not penalised, so it is eliminated first: with :math:`\tilde\phi` the features
+    less their mean under H, :math:`\phi^\top (H + \lambda P)^{-1} \psi = 1 + \tilde\phi^\top
+    (C + \lambda I)^{-1} \tilde\psi`, where C is their covariance, diagonal in its eigenvectors.
+    """
+
+    center: Tensor  # (b,)
+    value: Tensor  # (b,)
+    vector: Tensor  # (b, b)
+
+    @classmethod
+    def of(cls, gram: Tensor) -> Spectrum:
+        """From a gram matrix (b + 1, b + 1) whose first row and column belong to the constant."""
+        center = gram[0, 1:]
+        value, vector = torch.linalg.eigh(gram[1:, 1:] - torch.outer(center, center))
+        return cls(center, value.clamp(min=0), vector)
+
+    def rotate(self, phi: Tensor) -> Tensor:
+        """Features with their constant, (..., b + 1) → (..., b) along the eigenvectors."""
+        return (phi[..., 1:] - self.center) @ self.vector
+
+    def coefficients(self, target: Tensor, ridge: float) -> Tensor:
+        """θ with the constant first, (b + 1,), for the validation mean of the features."""
+        slope = self.vector @ (self.rotate(target) / (self.value + ridge))
+        return torch.cat([1 - (self.center @ slope)[None], slope])
+
+
+def ratio_coefficients(gram: Tensor, target: Tensor, *, ridge: float) -> Tensor:
+    r"""Solve :math:`(H + \lambda P)\theta = h`, P the identity but for the free constant."""
+    return Spectrum.of(gram).coefficients(target, ridge)
+
+
+def relative_gram(basis: GaussianBasis, samples: TwoSamples, eta: float) -> Tensor:
+    r""":math:`(1-\eta) E_{\rm train}[\phi\phi^\top] + \eta E_{\rm val}[\phi\phi^\top]`."""
+    total: Tensor | float = 0.0
+    for part in row_blocks(samples.train):
+        phi = with_constant(basis(part))
+        total = total + phi.T @ phi
+    gram = (1 - eta) / len(samples.train) * torch.as_tensor(total)
+    if eta > 0:
+        phi = with_constant(basis(samples.val))
+        gram = gram + eta * (phi * samples.share[:, None]).T @ phi
+    return gram
+
+
+def leave_one_out(
+    phi_train: Tensor,  # (n, b + 1)
+    phi_val: Tensor,  # (m, b + 1)
+    share: Tensor,  # (m,), sums to one
+    *,
+    ridges: Tensor,  # (r,)
+    eta: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # (r, n), (r, m)
+    r"""What the model says of each point when that point is left out, in closed form.
+
+    One point changes :math:`H` by a rank-one matrix and, if it is a validation point, changes
+    :math:`h`, so that both solutions follow from :math:`\phi^\top A^{-1}\phi` and
+    :math:`\phi^\top A^{-1} h` (Sherman-Morrison). Left-out points are taken out of :math:`H`
+    without renormalising the rest.
+    """
+    n = len(phi_train)
+    gram = (1 - eta) / n * phi_train.T @ phi_train
+    if eta > 0:
+        gram = gram + eta * (phi_val * share[:, None]).T @ phi_val
+    spectrum = Spectrum.of(gram)
+    inverse = 1 / (spectrum.value + ridges[:, None])  # (r, b)
+    mean = spectrum.rotate(share @ phi_val) * inverse  # (r, b)
+
+    def value_and_leverage(phi: Tensor) -> tuple[Tensor, Tensor]:
+        along = spectrum.rotate(phi)  # (rows, b)
+        return 1 + mean @ along.T, 1 + inverse @ along.square().T  # (r, rows) each
+
+    value, own = value_and_leverage(phi_train)
+    out_train = value / (1 - (1 - eta) / n * own).clamp(min=1e-6)
+    value, own = value_and_leverage(phi_val)
+    shifted = (value - share * own) / (1 - share)  # h without the point
+    out_val = shifted / (1 - eta * share * own).clamp(min=1e-6)
+    return out_train.clamp(min=0), out_val.clamp(min=0)
+
+
+def pearson_score(
+    at_train: Tensor,  # (..., n)
+    at_val: Tensor,  # (..., m)
+    share: Tensor,  # (m,)
+    *,
+    eta: float,
+) -> Tensor:  # (...)
+    r"""Least-squares loss of a relative ratio r, less a constant; smaller is better.
+
+    .. math:: \tfrac{1-\eta}{2} E_{\rm train}[r^2] + \tfrac{\eta}{2} E_{\rm val}[r^2]
+              - E_{\rm val}[r]
+    """
+    on_train = 0.5 * (1 - eta) * at_train.square().mean(-1)
+    return on_train + ((0.5 * eta * at_val.square() - at_val) * share).sum(-1)
+
+
+def robust_score(at_train: Tensor, at_val: Tensor, share: Tensor) -> Tensor:
+    r"""Score of a plain ratio w by its bounded form :math:`r = w / (\tfrac12 w + \tfrac12)`.
+
+    The plain score averages :math:`w^2`, which a handful of points in the tail decide, and then
+    picks wiggly models by accident; the relative ratio lies between 0 and 2.
+    """
+    train, val = (w / (ROBUST * w + 1 - ROBUST) for w in (at_train, at_val))
+    return pearson_score(train, val, share, eta=ROBUST)
+
+
+def choose(
+    samples: TwoSamples,
+    bases: list[GaussianBasis],
+    ridges: list[float],
+    *,
+    eta: float,
+) -> tuple[GaussianBasis, float]:
+    """The basis and ridge with the best leave-one-out score; ties go to the stronger ridge.
+
+    Where no validation point can be left out, nothing can be compared: widest and strongest.
+    """
+    if len(bases) * len(ridges) == 1:
+        return bases[0], ridges[0]
+    if not samples.can_hold_out:
+        return bases[-1], ridges[-1]
+    few = samples.few()
+    strong_first = few.share.new_tensor(sorted(ridges, reverse=True))
+    best, best_score = (bases[-1], ridges[-1]), float("inf")
+    for basis in bases:
+        phi_train, phi_val = with_constant(basis(few.train)), with_constant(basis(few.val))
+        train, val = leave_one_out(phi_train, phi_val, few.share, ridges=strong_first, eta=eta)
+        if eta > 0:
+            scores = pearson_score(train, val, few.share, eta=eta)
+        else:
+            scores = robust_score(train, val, few.share)
+        lowest = int(scores.argmin())
+        if float(scores[lowest]) < best_score - 1e-12:
+            best, best_score = (basis, float(strong_first[lowest])), float(scores[lowest])
+    return best
+
+
+def fit_relative(
+    samples: TwoSamples,
+    *,
+    eta: float,
+    bandwidth: str | float,
+    ridge: str | float,
+    n_centers: int,
+) -> tuple[LinearRatio, float]:
+    """Choose width and ridge on a sample of rows, then fit on all of them."""
+    centers = representatives(samples.val, n_centers)  # (b, d)
+    widths = candidate_widths(bandwidth, samples.train, samples.val)
+    ridges = list(RIDGES) if isinstance(ridge, str) else [float(ridge)]
+    bases = [GaussianBasis(centers, width) for width in widths]
+    basis, chosen = choose(samples, bases, ridges, eta=eta)
+    gram = relative_gram(basis, samples, eta)
+    target = samples.share @ with_constant(basis(samples.val))
+    theta = ratio_coefficients(gram, target, ridge=chosen)
+    return LinearRatio(basis, theta), chosen
+
+
+class ULSIF(RatioEstimator):
+    r"""Density ratio by unconstrained least squares (uLSIF [1]_).
+
+    Models :math:`w(x) = \theta_0 + \sum_b \theta_b \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`
+    around validation points :math:`c_b` and solves
+
+    .. math:: \min_\theta\ \tfrac12 E_{\rm train}[w^2] - E_{\rm val}[w]
+              + \tfrac{\lambda}{2} \sum_{b \ge 1} \theta_b^2
+
+    in closed form; negative values become zero, then the mean becomes one. The constant is not
+    penalised, so that a strong penalty leads to equal weights and two equal samples give
+    weights of one.
+
+    Parameters
+    ----------
+    bandwidth : "auto", "median" or float, default="auto"
+        Kernel width :math:`\sigma`; in standard deviations if ``standardize``, else in the units of
+        the features. "auto" chooses it, with the ridge, by leave-one-out in closed form: a model
+        is scored by the bounded ratio :math:`w / (\tfrac12 w + \tfrac12)`, because the plain
+        score depends on a handful of tail points. With fewer than three validation points nothing
+        can be left out, and the widest kernel and strongest ridge are taken.
+    ridge : "auto" or float, default="auto"
+        Penalty :math:`\lambda`; a larger one pulls all weights towards one.
+    n_centers : int, default=100
+        Most basis functions.
+    standardize : bool, default=True
+        Give every feature the same unit first; without it the feature with the largest
+        numbers decides.
+
+    References
+    ----------
+    .. [1] Kanamori, Hido and Sugiyama, JMLR 10:1391-1445, 2009.
+    """
+
+    def __init__(
+        self,
+        bandwidth: str | float = "auto",
+        ridge: str | float = "auto",
+        n_centers: int = 100,
+        standardize: bool = True,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_centers = n_centers
+        self.standardize = standardize
+
+    def _fit_model(self, samples: TwoSamples) -> LinearRatio:
+        model, self.ridge_ = fit_relative(
+            samples,
+            eta=0.0,
+            bandwidth=self.bandwidth,
+            ridge=self.ridge,
+            n_centers=self.n_centers,
+        )
+        self.bandwidth_ = model.basis.width
+        return model
+
+
+def ulsif(
+    x_train: Any,
+    x_val: Any,
+    *,
+    bandwidth: str | float = "auto",
+    ridge: str | float = "auto",
+    n_centers: int = 100,
+    standardize: bool = True,
+    val_weight: Any | None = None,
+) -> Any:
+    """Mean-one weights at the training points by unconstrained least squares; see `giw.ULSIF`.
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    estimator = ULSIF(bandwidth, ridge, n_centers, standardize)
+    return estimator.fit(x_train, x_val, val_weight).weight_
+
+
+class RULSIF(RatioEstimator):
+    r"""Relative density ratio by least squares (RuLSIF [1]_).
+
+    Estimates :math:`r_\eta = p_{\rm val} / (\eta\, p_{\rm val} + (1-\eta)\, p_{\rm train})`, which
+    never exceeds :math:`1/\eta`, with the model of :class:`giw.ULSIF` and
+
+    .. math:: \min_\theta\ \tfrac{1-\eta}2 E_{\rm train}[r^2] + \tfrac{\eta}2 E_{\rm val}[r^2]
+              - E_{\rm val}[r] + \tfrac{\lambda}{2} \sum_{b \ge 1} \theta_b^2 .
+
+    The mean of :math:`r_\eta` is one under the mixture, and under the training data it is below
+    one unless the two distributions agree. Dividing by that mean, as is done by default, keeps the
+    proportions between weights, makes them comparable with other estimators' (and fit for
+    learners whose regularisation feels the scale), and lets them exceed :math:`1/\eta`. With
+    ``raw=True`` weights are the relative ratio itself.
+
+    Parameters
+    ----------
+    eta : float, default=0.1
+        Share of validation data in the denominator, 0 to 1. Zero is the plain ratio of
+        :class:`giw.ULSIF`; more flattens the weights; at one they are all equal.
+    bandwidth : "auto", "median" or float, default="auto"
+        Kernel width :math:`\sigma`; in standard deviations if ``standardize``, else in the units of
+        the features. "auto" chooses it, with the ridge, by leave-one-out in closed form.
+    ridge : "auto" or float, default="auto"
+        Penalty :math:`\lambda`; a larger one pulls all weights towards one.
+    n_centers : int, default=100
+        Most basis functions.
+    raw : bool, default=False
+        Leave the relative ratio as it is instead of rescaling it to mean one.
+    standardize : bool, default=True
+        Give every feature the same unit first.
+
+    References
+    ----------
+    .. [1] Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, Neural Computation 25:1324-1370, 2013.
+    """
+
+    def __init__(
+        self,
+        eta: float = 0.1,
+        bandwidth: str | float = "auto",
+        ridge: str | float = "auto",
+        n_centers: int = 100,
+        raw: bool = False,
+        standardize: bool = True,
+    ) -> None:
+        self.eta = eta
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_centers = n_centers
+        self.raw = raw
+        self.standardize = standardize
+
+    def _fit_model(self, samples: TwoSamples) -> LinearRatio:
+        model, self.ridge_ = fit_relative(
+            samples,
+            eta=float(self.eta),
+            bandwidth=self.bandwidth,
+            ridge=self.ridge,
+            n_centers=self.n_centers,
+        )
+        self.bandwidth_ = model.basis.width
+        return model
+
+    def _scale(self, raw: Tensor) -> float:
+        return 1.0 if self.raw else super()._scale(raw)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not 0 <= self.eta <= 1:
+            raise ValueError(f"eta must lie between 0 and 1, got {self.eta}")
+
+
+def rulsif(
+    x_train: Any,
+    x_val: Any,
+    *,
+    eta: float = 0.1,
+    bandwidth: str | float = "auto",
+    ridge: str | float = "auto",
+    n_centers: int = 100,
+    raw: bool = False,
+    standardize: bool = True,
+    val_weight: Any | None = None,
+) -> Any:
+    """Weights at the training points by the relative ratio, mean one or raw; see `giw.RULSIF`.
+
+    Returns
+    -------
+    array of shape (n,)
+    """
+    estimator = RULSIF(eta, bandwidth, ridge, n_centers, raw, standardize)
+    return estimator.fit(x_train, x_val, val_weight).weight_
