@@ -2,11 +2,24 @@
 
 import pytest
 import torch
+from tests.methods.steps import a_batch, losses, start
 from tests.training.toy import toy_net, toy_tensors
+from torch import nn
 from torch.func import grad, vmap
-from torch.nn.functional import cross_entropy
 
-from giw.methods import DIW, GIW, METHODS, Pooled, PretrainVal, TrainOnly, ValOnly, method_named
+from giw.methods import (
+    CCSA,
+    DANN,
+    DIW,
+    GIW,
+    METHODS,
+    RDIW,
+    Pooled,
+    PretrainVal,
+    TrainOnly,
+    ValOnly,
+    method_named,
+)
 from giw.objective import DynamicWeights, generalized_risk
 from giw.support import SupportSplitter
 from giw.training import Batch, Evidence, FunctionalNet, TrainingConfig, train
@@ -14,22 +27,10 @@ from giw.training import Batch, Evidence, FunctionalNet, TrainingConfig, train
 EVERY = [make() for make in METHODS.values()] + [
     GIW(representation="hidden"),
     DIW(representation="hidden"),
+    RDIW(representation="hidden"),
+    CCSA(classify_val=True),
+    DANN(classify_val=True),
 ]
-
-
-def a_batch(seed=0, alpha=0.5):
-    data = toy_tensors(n=24, m=6, seed=seed)
-    inside = (torch.arange(6) % 3 < 2).float()
-    return Batch(
-        data.x_train, data.y_train, data.x_val, data.y_val, inside, inside.mean(), torch.zeros(())
-    )
-
-
-def losses(net, params, batch):
-    return (
-        cross_entropy(net(params, batch.x), batch.y, reduction="none"),
-        cross_entropy(net(params, batch.x_val), batch.y_val, reduction="none"),
-    )
 
 
 @pytest.mark.parametrize("method", EVERY, ids=repr)
@@ -37,7 +38,7 @@ def test_trials_stacked_with_vmap_have_the_gradients_of_each_alone(method):
     """The protocol is functional: parameters and batches may carry a leading trial dimension."""
     net = FunctionalNet(toy_net())
     trials = [
-        ({k: v.detach() for k, v in FunctionalNet(toy_net(seed)).params().items()}, a_batch(seed))
+        ({k: v.detach() for k, v in start(method, toy_net(seed), seed).items()}, a_batch(seed))
         for seed in range(3)
     ]
     gradient = grad(lambda params, batch: method.loss(net, params, batch)[0])
@@ -54,9 +55,48 @@ def test_trials_stacked_with_vmap_have_the_gradients_of_each_alone(method):
 @pytest.mark.parametrize("method", EVERY, ids=repr)
 def test_the_loss_is_a_scalar_and_the_logs_are_scalars(method):
     net = FunctionalNet(toy_net())
-    loss, logs = method.loss(net, net.params(), a_batch())
+    loss, logs = method.loss(net, start(method, toy_net()), a_batch())
     assert loss.shape == ()
     assert all(value.shape == () for value in logs.values())
+
+
+@pytest.mark.parametrize("method", EVERY, ids=repr)
+def test_plain_autograd_and_functional_gradients_agree(method):
+    """The loop differentiates leaves; stacked trials go through torch.func."""
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    params = start(method, toy_net())
+    loss = method.loss(net, params, batch)[0]
+    by_autograd = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
+    free = {name: p.detach() for name, p in params.items()}
+    by_func = grad(lambda p: method.loss(net, p, batch)[0])(free)
+    for leaf, functional in zip(by_autograd, by_func.values(), strict=True):
+        expected = torch.zeros_like(functional) if leaf is None else leaf
+        torch.testing.assert_close(functional, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=repr)
+def test_a_net_with_batch_normalisation_keeps_statistics_of_real_passes_only(method):
+    """Every method can train such a net, and a step updates its running statistics once."""
+    module = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).train()
+    net = FunctionalNet(module)
+    params = start(method, module)
+    loss, _ = method.loss(net, params, a_batch())
+    gradients = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
+    assert all(g is None or g.isfinite().all() for g in gradients)
+    assert int(net.buffers()["1.num_batches_tracked"]) == 1
+
+
+@pytest.mark.parametrize("method", EVERY, ids=repr)
+def test_a_frozen_layer_stays_out_of_the_way(method):
+    module = toy_net()
+    module[0].requires_grad_(False)
+    params = start(method, module)
+    loss, _ = method.loss(FunctionalNet(module), params, a_batch())
+    trained = [p for p in params.values() if p.requires_grad]
+    assert all(
+        g is None or g.isfinite().all()
+        for g in torch.autograd.grad(loss, trained, allow_unused=True)
+    )
 
 
 def test_the_simple_losses_by_hand():

@@ -54,3 +54,4 @@ def test_effective_share_by_hand():
     assert effective_share(torch.ones(7)).item() == pytest.approx(1.0)
     assert effective_share(torch.tensor([4.0, 0, 0, 0])).item() == pytest.approx(0.25)
     assert effective_share(torch.tensor([1.0, 3.0])).item() == pytest.approx(16 / 20)
+    assert effective_share(torch.zeros(3)).item() == 0

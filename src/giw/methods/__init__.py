@@ -1,15 +1,25 @@
 """One short file for each method."""
 
+from giw.methods.ccsa import CCSA
+from giw.methods.dann import DANN
 from giw.methods.diw import DIW
 from giw.methods.giw import GIW
+from giw.methods.giw_unsplit import GIWUnsplit
+from giw.methods.mw_net import MWNet
 from giw.methods.pooled import Pooled
 from giw.methods.pretrain_val import PretrainVal
+from giw.methods.r_diw import RDIW
+from giw.methods.reweight import Reweight
 from giw.methods.train_only import TrainOnly
 from giw.methods.val_only import ValOnly
 from giw.training import Method
 
 METHODS: dict[str, type] = {
-    method.name: method for method in (GIW, DIW, ValOnly, PretrainVal, Pooled, TrainOnly)
+    method.name: method
+    for method in (
+        *(GIW, DIW, RDIW, Reweight, MWNet, CCSA, DANN),
+        *(ValOnly, PretrainVal, Pooled, TrainOnly, GIWUnsplit),
+    )
 }
 
 
@@ -20,4 +30,19 @@ def method_named(name: str, **settings: object) -> Method:
     return METHODS[name](**settings)
 
 
-__all__ = ["DIW", "GIW", "METHODS", "Pooled", "PretrainVal", "TrainOnly", "ValOnly", "method_named"]
+__all__ = [
+    "CCSA",
+    "DANN",
+    "DIW",
+    "GIW",
+    "METHODS",
+    "RDIW",
+    "GIWUnsplit",
+    "MWNet",
+    "Pooled",
+    "PretrainVal",
+    "Reweight",
+    "TrainOnly",
+    "ValOnly",
+    "method_named",
+]

@@ -17,7 +17,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from giw.methods.plain import PlainMethod
-from giw.objective import DynamicWeights, effective_share, weighted_risk
+from giw.objective import DynamicWeights, Weigh, effective_share, weighted_risk
 from giw.training import (
     Batch,
     Logs,
@@ -43,7 +43,7 @@ class DIW(PlainMethod):
     name: ClassVar[str] = "diw"
     pretrains: ClassVar[bool] = True
     representation: str = "loss"
-    weigh: DynamicWeights = field(default_factory=DynamicWeights)
+    weigh: Weigh = field(default_factory=DynamicWeights)
 
     def __post_init__(self) -> None:
         """Refuse an unknown representation."""

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from giw.methods.plain import PlainMethod
-from giw.objective import DynamicWeights, effective_share, generalized_risk
+from giw.objective import DynamicWeights, Weigh, effective_share, generalized_risk
 from giw.support import SupportSplit, SupportSplitter
 from giw.training import (
     Batch,
@@ -59,7 +59,7 @@ class GIW(PlainMethod):
     representation: str = "loss"
     split_on: str = "hidden"
     splitter: SupportSplitter | None = None
-    weigh: DynamicWeights = field(default_factory=DynamicWeights)
+    weigh: Weigh = field(default_factory=DynamicWeights)
 
     def __post_init__(self) -> None:
         """Refuse unknown representations."""

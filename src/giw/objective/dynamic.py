@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from giw.checks import check_positive
 from giw.weights import dynamic_kmm
+
+
+class Weigh(Protocol):
+    """A way to weigh a training batch by a validation batch."""
+
+    def __call__(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
+        """Weights of the training batch, (n,), mean one, without gradient."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,8 @@ class DynamicWeights:
         """Weights of the training batch."""
         with torch.no_grad():
             return dynamic_kmm(
-                _as_points(train_z),
-                _as_points(val_z),
+                as_columns(train_z),
+                as_columns(val_z),
                 None if inside is None else inside.to(train_z.dtype),
                 bandwidth=self.bandwidth,
                 ridge=self.ridge,
@@ -65,10 +74,12 @@ class DynamicWeights:
 def effective_share(weight: Tensor) -> Tensor:
     r"""Effective sample size over sample size, :math:`(\sum w)^2 / n \sum w^2`, left on its device.
 
-    One for equal weights, 1/n where a single point carries everything.
+    One for equal weights, 1/n where a single point carries everything, zero where none does.
     """
-    return weight.sum(-1).square() / (weight.shape[-1] * weight.square().sum(-1))
+    squares = weight.shape[-1] * weight.square().sum(-1)
+    return weight.sum(-1).square() / torch.where(squares > 0, squares, 1.0)
 
 
-def _as_points(z: Tensor) -> Tensor:
+def as_columns(z: Tensor) -> Tensor:
+    """Losses (n,) as points of one feature (n, 1); features as they are; no gradient."""
     return z.detach()[:, None] if z.ndim == 1 else z.detach()

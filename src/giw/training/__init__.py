@@ -1,7 +1,14 @@
 """One loop for all methods."""
 
 from giw.training.config import TrainingConfig
-from giw.training.forward import Losses, check_representation, losses_of_both, sample_losses
+from giw.training.forward import (
+    Hidden,
+    Losses,
+    check_representation,
+    hidden_of_both,
+    losses_of_both,
+    sample_losses,
+)
 from giw.training.loop import OnEpoch, Pretrained, accuracy, pretrain, train
 from giw.training.net import FunctionalNet, as_input, net_params, predict_in_blocks, unit_norm
 from giw.training.protocol import (
@@ -24,6 +31,7 @@ __all__ = [
     "Batch",
     "Evidence",
     "FunctionalNet",
+    "Hidden",
     "Logs",
     "Losses",
     "Method",
@@ -38,6 +46,7 @@ __all__ = [
     "accuracy",
     "as_input",
     "check_representation",
+    "hidden_of_both",
     "inputs_to",
     "losses_of_both",
     "net_params",

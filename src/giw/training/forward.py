@@ -47,6 +47,23 @@ def losses_of_both(net: Net, params: Params, batch: Batch, *, representation: st
     return Losses(loss[:n], loss[n:], z[:n], z[n:])
 
 
+class Hidden(NamedTuple):
+    """Logits and unit-norm hidden layer of both batches, with their gradients."""
+
+    train_logits: Tensor  # (n, c)
+    val_logits: Tensor  # (m, c)
+    train_z: Tensor  # (n, d)
+    val_z: Tensor  # (m, d)
+
+
+def hidden_of_both(net: Net, params: Params, batch: Batch) -> Hidden:
+    """Forward both batches together, for methods that train the hidden layer itself."""
+    n = len(batch.y)
+    x = torch.cat([as_input(batch.x), as_input(batch.x_val)])
+    logits, z = net.with_hidden(params, x)
+    return Hidden(logits[:n], logits[n:], z[:n], z[n:])
+
+
 REPRESENTATIONS = ("loss", "hidden")
 
 

@@ -57,6 +57,14 @@ class Net(Protocol):
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
         ...
 
+    def buffers(self) -> Params:
+        """A copy of what the net keeps besides parameters, such as running means.
+
+        Handed in among the parameters, it takes the updates of a pass in the net's stead: so
+        meta-gradients look ahead without a trace.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Evidence:

@@ -1,0 +1,43 @@
+"""A batch, the parameters a method starts from, and steps of it without the whole loop."""
+
+import torch
+from tests.training.toy import toy_tensors
+from torch.nn.functional import cross_entropy
+
+from giw.training import Batch, FunctionalNet
+
+
+def a_batch(seed=0, n=24, m=6):
+    data = toy_tensors(n=n, m=m, seed=seed)
+    inside = (torch.arange(m) % 3 < 2).float()
+    return Batch(
+        data.x_train, data.y_train, data.x_val, data.y_val, inside, inside.mean(), torch.zeros(())
+    )
+
+
+def losses(net, params, batch):
+    return (
+        cross_entropy(net(params, batch.x), batch.y, reduction="none"),
+        cross_entropy(net(params, batch.x_val), batch.y_val, reduction="none"),
+    )
+
+
+def start(method, module, random_state=0):
+    """The net's parameters and the method's own, leaves of a graph."""
+    net = FunctionalNet(module)
+    params = net.params()
+    own = method.own_params(net, params, a_batch().x[:2], random_state)
+    return params | {name: p.clone().requires_grad_() for name, p in own.params.items()}
+
+
+def descend(method, module, batch, steps, *, learning_rate=0.01):
+    """Parameters after some steps of Adam on one batch, progress running from 0 to 1."""
+    net, params = FunctionalNet(module), start(method, module)
+    optimizer = torch.optim.Adam(params.values(), lr=learning_rate)
+    for step in range(steps):
+        loss, _ = method.loss(net, params, batch._replace(progress=torch.tensor(step / steps)))
+        gradients = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
+        for p, gradient in zip(params.values(), gradients, strict=True):
+            p.grad = gradient
+        optimizer.step()
+    return {name: p.detach() for name, p in params.items()}
