@@ -30,14 +30,14 @@ def start(method, module, random_state=0):
     return params | {name: p.clone().requires_grad_() for name, p in own.params.items()}
 
 
-def descend(method, module, batch, steps, *, learning_rate=0.01):
-    """Parameters after some steps of Adam on one batch, progress running from 0 to 1."""
+def descend(method, module, batch, steps, *, optimizer=torch.optim.Adam, learning_rate=0.01):
+    """Parameters after some steps on one batch, progress running from 0 to 1."""
     net, params = FunctionalNet(module), start(method, module)
-    optimizer = torch.optim.Adam(params.values(), lr=learning_rate)
+    mover = optimizer(params.values(), lr=learning_rate)
     for step in range(steps):
         loss, _ = method.loss(net, params, batch._replace(progress=torch.tensor(step / steps)))
         gradients = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
         for p, gradient in zip(params.values(), gradients, strict=True):
             p.grad = gradient
-        optimizer.step()
+        mover.step()
     return {name: p.detach() for name, p in params.items()}
