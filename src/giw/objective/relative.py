@@ -85,7 +85,7 @@ class DynamicRelativeWeights:
         dtype = torch.promote_types(train_z.dtype, torch.float32)
         train, val = as_columns(train_z).to(dtype), as_columns(val_z).to(dtype)  # (n, d), (m, d)
         with torch.autocast(train.device.type, enabled=False):
-            width, spread = self._width(train)
+            width = self._width(train)
             phi_train = _gaussian(train, val, width)  # (n, m)
             phi_val = _gaussian(val, val, width)  # (m, m)
             member = phi_val.new_ones(len(val)) if inside is None else inside.detach().to(dtype)
@@ -94,16 +94,15 @@ class DynamicRelativeWeights:
             # the truth is bounded so; an estimate is not, unless one says it
             most = 1 / self.eta if self.eta > 0 else float("inf")
             ratio = (phi_train @ theta).clamp(max=most)
-        return ratio, (member.sum() > 0) & (spread > 0)
+        return ratio, member.sum() > 0
 
-    def _width(self, train: Tensor) -> tuple[Tensor, Tensor]:
-        """Kernel width, and the median distance, zero where it is no more than rounding."""
-        spread = median_pair_distance(train)
-        rounding = 10 * torch.finfo(train.dtype).eps * train.square().mean().sqrt()
-        spread = torch.where(spread > rounding, spread, 0.0)
-        if isinstance(self.bandwidth, str):
-            return torch.where(spread > 0, spread, 1.0), spread
-        return torch.full_like(spread, self.bandwidth), spread
+    def _width(self, train: Tensor) -> Tensor:
+        """Kernel width; where points differ by rounding only, so wide that they are all alike."""
+        size = train.square().mean().sqrt()
+        if not isinstance(self.bandwidth, str):
+            return torch.full_like(size, self.bandwidth)
+        median = median_pair_distance(train)
+        return torch.where(median > 10 * torch.finfo(train.dtype).eps * size, median, 1 + size)
 
 
 def relative_coefficients(
