@@ -36,7 +36,7 @@ def test_the_parts_are_mixed_by_gamma():
     train_loss, val_loss = losses(net, params, batch)
     z, z_val = net.with_hidden(params, batch.x)[1], net.with_hidden(params, batch.x_val)[1]
     pull, push = contrast(z, z_val, batch.y[:, None] == batch.y_val, margin=1.3)
-    assert pull > 0 and push > 0
+    assert min(pull, push) > 0
     aligned = CCSA(gamma=0.3, margin=1.3).loss(net, params, batch)[0]
     torch.testing.assert_close(aligned, 0.7 * train_loss.mean() + 0.3 * (pull + push))
     with_val = CCSA(gamma=0.0, classify_val=True).loss(net, params, batch)[0]

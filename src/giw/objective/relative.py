@@ -69,19 +69,13 @@ class DynamicRelativeWeights:
         inside: Tensor | None = None,  # (m,)  how much each validation point counts, 0 to 1
     ) -> Tensor:  # (n,)  mean one, no gradient
         """Weights of the training batch; ones where there is nothing to tell points apart by."""
-        ratio, usable = self._ratio(train_z, val_z, inside)
-        mean = ratio.mean()
-        usable = usable & (mean > 0)
-        return torch.where(usable, ratio / torch.where(usable, mean, 1.0), 1.0)
-
-    def ratio(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
-        """The estimated relative ratio itself, (n,), between 0 and 1/η."""
-        return self._ratio(train_z, val_z, inside)[0]
+        ratio = self.ratio(train_z, val_z, inside)
+        mean = ratio.mean()  # zero where no validation point counts, or all are far away
+        return torch.where(mean > 0, ratio / torch.where(mean > 0, mean, 1.0), 1.0)
 
     @torch.no_grad()
-    def _ratio(
-        self, train_z: Tensor, val_z: Tensor, inside: Tensor | None
-    ) -> tuple[Tensor, Tensor]:  # (n,), ()
+    def ratio(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
+        """The estimated relative ratio itself, (n,), between 0 and 1/η."""
         dtype = torch.promote_types(train_z.dtype, torch.float32)
         train, val = as_columns(train_z).to(dtype), as_columns(val_z).to(dtype)  # (n, d), (m, d)
         with torch.autocast(train.device.type, enabled=False):
@@ -93,8 +87,7 @@ class DynamicRelativeWeights:
             theta = relative_coefficients(phi_train, phi_val, share, eta=self.eta, ridge=self.ridge)
             # the truth is bounded so; an estimate is not, unless one says it
             most = 1 / self.eta if self.eta > 0 else float("inf")
-            ratio = (phi_train @ theta).clamp(max=most)
-        return ratio, member.sum() > 0
+            return (phi_train @ theta).clamp(max=most)
 
     def _width(self, train: Tensor) -> Tensor:
         """Kernel width; where points differ by rounding only, so wide that they are all alike."""
