@@ -74,6 +74,28 @@ def test_plain_autograd_and_functional_gradients_agree(method):
         torch.testing.assert_close(functional, expected, rtol=1e-4, atol=1e-6)
 
 
+def small_convolutional_net():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Unflatten(1, (2, 1, 1)), nn.Conv2d(2, 8, 1), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", EVERY, ids=repr)
+def test_mixed_precision_gives_almost_the_same_loss(method):
+    module = small_convolutional_net()
+    net, batch = FunctionalNet(module), a_batch()
+    params = start(method, module)
+    exact, _ = method.loss(net, params, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed, _ = method.loss(net, params, batch)
+    torch.testing.assert_close(mixed, exact, rtol=0.05, atol=0.01)
+    gradients = torch.autograd.grad(mixed, list(params.values()), allow_unused=True)
+    assert all(g is None or g.isfinite().all() for g in gradients)
+
+
 @pytest.mark.parametrize("method", EVERY, ids=repr)
 def test_a_net_with_batch_normalisation_keeps_statistics_of_real_passes_only(method):
     """Every method can train such a net, and a step updates its running statistics once."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 from torch.func import grad, jvp
 
@@ -47,4 +48,7 @@ def mean_gradient(losses: LossesOf, moved: Params) -> Params:
 
 def slope_along(losses: LossesOf, moved: Params, direction: Params) -> Tensor:
     """Inner product of each sample's gradient with a direction, (n,), itself without one."""
-    return jvp(losses, (moved,), (direction,))[1].detach()
+    device = next(iter(moved.values())).device.type
+    # the forward derivative of batch normalisation is float32 even where its value is bfloat16
+    with torch.autocast(device, enabled=False):
+        return jvp(losses, (moved,), (direction,))[1].detach()
