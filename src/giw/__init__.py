@@ -1,6 +1,6 @@
 """Generalized importance weighting: train where training data and the real world part ways."""
 
-from giw.estimators import GIWClassifier, load
+from giw.estimators import GIWClassifier, ReweightedClassifier, ReweightedRegressor, load
 from giw.objective import GIWObjective
 from giw.support import SupportSplit, SupportSplitter
 from giw.weights import (
@@ -30,6 +30,8 @@ __all__ = [
     "ClassifierRatio",
     "GIWClassifier",
     "GIWObjective",
+    "ReweightedClassifier",
+    "ReweightedRegressor",
     "SupportSplit",
     "SupportSplitter",
     "__version__",

@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from giw.checks import as_generator, as_labels, as_tensor
+from giw.checks import as_generator
+from giw.estimators.epochs import cross_fitted_losses
+from giw.estimators.inputs import as_net_input, check_together, class_labels, joint_classes
 from giw.estimators.saving import SavesToFolder
 from giw.methods import method_named
 from giw.models import model_for
@@ -52,6 +54,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         How GIW splits the validation data.
     max_epochs, pretrain_epochs, batch_size, learning_rate, weight_decay
         See :class:`giw.training.TrainingConfig`.
+    early_stopping : bool, default=False
+        Choose the number of epochs, at most ``max_epochs``, by the loss on validation points
+        that took no part in training, weights or split: the validation data are cross-fitted in
+        ``n_folds`` folds, and then the net is fitted anew to all of them. Takes ``n_folds`` + 1
+        trainings.
+    n_folds : int, default=3
+        Folds of the validation data; more of them judge nets that saw more of the data.
     random_state : int or None, default=None
         None draws a new seed for each fit.
     device : str, default="auto"
@@ -71,6 +80,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Which validation points are inside the training support.
     alpha_ : float or None
         Their share.
+    n_epochs_ : int
+        Epochs that the net was trained for.
+    cross_fitted_loss_ : array of shape (max_epochs,) or None
+        With ``early_stopping``: loss on left-out validation points after each epoch.
 
     Examples
     --------
@@ -95,6 +108,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         batch_size: int = 64,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
+        early_stopping: bool = False,
+        n_folds: int = 3,
         random_state: int | None = None,
         device: str = "auto",
         verbose: bool = False,
@@ -108,6 +123,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.n_folds = n_folds
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -117,28 +134,22 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
 
         Without validation data this is plain training, and a warning says so.
         """
-        x_train, labels = _inputs(X, "X"), as_labels(y, len(X), "y")
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val come together; got only one of them")
-        if X_val is None:
-            x_val, val_labels = x_train[:0], labels[:0]
-        else:
-            x_val, val_labels = _inputs(X_val, "X_val"), as_labels(y_val, len(X_val), "y_val")
-            if x_val.shape[1:] != x_train.shape[1:]:
-                raise ValueError(
-                    f"points of X have shape {tuple(x_train.shape[1:])} and points of X_val "
-                    f"{tuple(x_val.shape[1:])}; both need the same columns in the same order"
-                )
-        self.classes_, codes = _encode(labels, val_labels)
-        method = self._method(has_validation=X_val is not None)
+        has_validation = check_together(X_val, y_val)
+        x_train = as_net_input(self, X, "X", reset=True)
+        labels = class_labels(y, len(x_train), "y", self)
+        x_val, val_labels = x_train[:0], labels[:0]
+        if has_validation:
+            x_val = self._validation_input(X_val, x_train)
+            val_labels = class_labels(y_val, len(x_val), "y_val", self)
+        self.classes_, codes, val_codes = joint_classes(labels, val_labels)
+        method = self._method(has_validation=has_validation)
         seed = _seed(self.random_state)
-        self.n_features_in_ = int(x_train[0].numel())
         self._point_shape = tuple(x_train.shape[1:])
         self._fit_scaling(x_train)
         device = _device(self.device)
         data = Tensors(
-            self._scaled(x_train).to(device), torch.as_tensor(codes[: len(labels)]).to(device),
-            self._scaled(x_val).to(device), torch.as_tensor(codes[len(labels) :]).to(device),
+            self._scaled(x_train).to(device), torch.as_tensor(codes).to(device),
+            self._scaled(x_val).to(device), torch.as_tensor(val_codes).to(device),
         )  # fmt: skip
         config = TrainingConfig(
             epochs=self.max_epochs,
@@ -150,6 +161,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             decay_every=max(1, self.max_epochs // 2),
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
+        self.cross_fitted_loss_ = None
+        if self.early_stopping and has_validation:
+            self.cross_fitted_loss_ = cross_fitted_losses(
+                method, module, data, config, folds=self.n_folds, random_state=seed
+            )
+            config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
+        self.n_epochs_ = config.epochs
         with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
             record = train(method, module, data, config, random_state=seed, on_epoch=on_epoch)
         self.module_, self.history_ = record.module, record.history
@@ -160,7 +178,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities, (n, c), columns in the order of ``classes_``."""
         check_is_fitted(self, "module_")
-        x = _inputs(X, "X")
+        x = as_net_input(self, X, "X", reset=False)
         if tuple(x.shape[1:]) != self._point_shape:
             raise ValueError(
                 f"points of X have shape {tuple(x.shape[1:])}, the training points had "
@@ -174,7 +192,17 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each point."""
+        check_is_fitted(self, "module_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _validation_input(self, X_val: Any, x_train: Tensor) -> Tensor:
+        columns = np.shape(X_val)[1:]
+        if columns != tuple(x_train.shape[1:]) and len(columns) > 0:
+            raise ValueError(
+                f"points of X have shape {tuple(x_train.shape[1:])} and points of X_val "
+                f"{columns}; both need the same columns in the same order"
+            )
+        return as_net_input(self, X_val, "X_val", reset=False)
 
     def _method(self, *, has_validation: bool) -> Method:
         if not has_validation and self.method != "train_only":
@@ -212,39 +240,6 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         if x.dtype == torch.uint8:
             return x
         return (x - self._center) / self._spread
-
-
-def _inputs(X: Any, name: str) -> Tensor:
-    """Inputs as float32, or bytes for images; at least one point, at least two dimensions."""
-    if getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4:
-        x = torch.as_tensor(X)
-    else:
-        x = as_tensor(X, name).to(torch.float32)
-    if x.ndim < 2 or 0 in x.shape:
-        raise ValueError(
-            f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least one "
-            f"point, got {tuple(x.shape)}" + ("; reshape(-1, 1) makes one column" * (x.ndim == 1))
-        )
-    return x.cpu()
-
-
-def _encode(y: NDArray[Any], y_val: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Classes of both sets and the code of each label; validation may bring new classes."""
-    both = np.concatenate([y, y_val]) if len(y_val) else y
-    if (
-        len(y_val)
-        and y.dtype.kind != y_val.dtype.kind
-        and {y.dtype.kind, y_val.dtype.kind} & set("US")
-    ):
-        raise ValueError(
-            f"y has dtype {y.dtype} and y_val {y_val.dtype}; give both the same kind of labels"
-        )
-    classes, codes = np.unique(both, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"need at least two classes over training and validation data, got only {classes[0]!r}"
-        )
-    return classes, codes.reshape(-1).astype(np.int64)
 
 
 def _as_numpy(split: SupportSplit) -> SupportSplit:

@@ -1,0 +1,80 @@
+"""What the estimators ask of points and labels: scikit-learn's contract and our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+from torch import Tensor
+
+from giw.checks import as_labels, as_tensor
+
+
+def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) -> Tensor:
+    """Inputs of a net as float32, or bytes for images; at least one point.
+
+    Tables go through scikit-learn's checks, which also remember the columns' number and names
+    (``reset``) or compare them. Tensors and images have no columns to name.
+    """
+    if isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2:
+        images = getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4
+        x = torch.as_tensor(X) if images else as_tensor(X, name).to(torch.float32)
+        if x.ndim < 2 or 0 in x.shape:
+            raise ValueError(
+                f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least "
+                f"one point, got {tuple(x.shape)}"
+                + ("; reshape(-1, 1) makes one column" * (x.ndim == 1))
+            )
+        if reset:
+            estimator.n_features_in_ = int(x[0].numel())
+        return x.cpu()
+    table = validate_data(estimator, X, reset=reset, ensure_all_finite=False)
+    return as_tensor(table, name).to(torch.float32)
+
+
+def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray[Any]:
+    """One class label per point, of any type; numbers that are no classes are refused."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    values = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = column_or_1d(values, warn=True)
+    labels = as_labels(values, n, name)
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError(f"Input {name} contains infinity; drop those rows or name their class")
+    check_classification_targets(labels)
+    return labels
+
+
+def joint_classes(
+    y: NDArray[Any], y_val: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Classes of both sets and the codes of their labels; validation may bring new classes."""
+    kinds = {y.dtype.kind, y_val.dtype.kind}
+    if len(y_val) and len(kinds) > 1 and kinds & set("US"):
+        raise ValueError(
+            f"y has dtype {y.dtype} and y_val {y_val.dtype}; give both the same kind of labels"
+        )
+    both = np.concatenate([y, y_val]) if len(y_val) else y
+    classes, codes = np.unique(both, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "need at least two classes over training and validation data, got 1 class: "
+            f"{classes[0]!r}"
+        )
+    codes = codes.reshape(-1).astype(np.int64)
+    return classes, codes[: len(y)], codes[len(y) :]
+
+
+def check_together(X_val: Any, y_val: Any) -> bool:
+    """Whether there are validation data; points and labels come together."""
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val come together; got only one of them")
+    return X_val is not None

@@ -1,0 +1,73 @@
+"""Rows of any table that scikit-learn takes: stacked, picked, and as numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from giw.data import Table, TableEncoder, table_from_frame
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas data frame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def rows_of(X: Any, rows: NDArray[Any]) -> Any:
+    """Some rows, in the type that they came in."""
+    return X.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows] if is_frame(X) else X[rows]
+
+
+def stacked(first: Any, second: Any) -> Any:
+    """Rows of both, in the type that they came in."""
+    if is_frame(first) and is_frame(second):
+        import pandas as pd
+
+        return pd.concat([first, second], ignore_index=True)
+    return np.concatenate([np.asarray(first), np.asarray(second)])
+
+
+def as_rows(X: Any, name: str) -> Any:
+    """Something to take rows of: a data frame as it is, anything else as an array."""
+    if sparse.issparse(X):
+        raise ValueError(
+            f"{name} is sparse, and distances to sparse rows are not supported; pass "
+            f"{name}.toarray(), or reduce it first, for example with TruncatedSVD"
+        )
+    return X if is_frame(X) else np.asarray(X)
+
+
+def features_for_split(X: Any, X_val: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both tables as numbers in comparable units, (n, d) and (m, d).
+
+    Numbers are centred and scaled by the training rows, missing ones are their median with an
+    indicator beside, categories are one feature each; a category that training never saw has a
+    feature of its own.
+    """
+    train, val = _table(X, "X"), _table(X_val, "X_val")
+    encoder = TableEncoder.fit(train, val)
+    z, z_val = encoder.encode(train), encoder.encode(val)
+    center, spread = z.mean(axis=0), z.std(axis=0)
+    spread = np.where(spread > 1e-12 * np.abs(center), spread, 1.0)
+    return (z - center) / spread, (z_val - center) / spread
+
+
+def _table(X: Any, name: str) -> Table:
+    if is_frame(X):
+        return table_from_frame(X, name)
+    return Table({f"column {j}": _column(X[:, j]) for j in range(X.shape[1])}, name)
+
+
+def _column(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers where all values are numbers, text otherwise."""
+    try:
+        if values.dtype.kind in "biuf" or not any(isinstance(v, str) for v in values):
+            return values.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    text = np.empty(len(values), dtype=object)
+    text[:] = [None if v is None or v != v else str(v) for v in values]
+    return text

@@ -1,0 +1,64 @@
+"""Fitting any estimator with sample weights, and its loss on single points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+Vector = NDArray[np.float64]
+LEAST_PROBABILITY = 1e-2  # a point that a model finds less likely counts as this unlikely
+MOST_LOSS = -float(np.log(LEAST_PROBABILITY))
+
+
+def weight_keyword(estimator: BaseEstimator) -> str:
+    """The keyword of ``fit`` that takes sample weights; an estimator without one is refused."""
+    prefix, last = "", estimator
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        prefix += f"{name}__"
+    if not has_fit_parameter(last, "sample_weight"):
+        raise ValueError(
+            f"{type(last).__name__} takes no sample_weight in fit, so weights would be ignored; "
+            "use an estimator that does, such as HistGradientBoostingClassifier, "
+            "RandomForestClassifier or LogisticRegression"
+        )
+    return f"{prefix}sample_weight"
+
+
+def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector) -> Any:
+    """A fitted copy of the estimator; where there is one class only, the constant."""
+    if is_classifier(estimator) and len(np.unique(y)) == 1:
+        return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
+    return clone(estimator).fit(X, y, **{weight_keyword(estimator): weight})
+
+
+def label_loss(model: Any, X: Any, y: NDArray[Any]) -> Vector:
+    """Minus the log probability that a fitted classifier gives each label, at most 4.6.
+
+    A class that it never saw has probability zero. Without ``predict_proba`` a prediction counts
+    as certain.
+    """
+    if not hasattr(model, "predict_proba"):
+        return np.where(model.predict(X) == y, 0.0, MOST_LOSS)
+    probability = np.asarray(model.predict_proba(X), dtype=np.float64)
+    column = np.searchsorted(model.classes_, y)
+    column[column == len(model.classes_)] = 0
+    known = model.classes_[column] == y
+    mine = np.where(known, probability[np.arange(len(y)), column], 0.0)
+    return -np.log(np.clip(mine, LEAST_PROBABILITY, 1.0))
+
+
+def residual(model: Any, X: Any, y: NDArray[Any]) -> Vector:
+    """What a fitted regressor misses at each point."""
+    return np.asarray(y, dtype=np.float64) - np.asarray(model.predict(X), dtype=np.float64)
+
+
+def residual_loss(residuals: Vector, scale: float) -> Vector:
+    r"""Minus the Gaussian log likelihood up to a constant, at most 4.6."""
+    return np.minimum(np.square(residuals / scale) / 2, MOST_LOSS)

@@ -1,0 +1,64 @@
+"""The estimators keep scikit-learn's contract."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import giw
+
+NETS = giw.GIWClassifier(
+    max_epochs=30, pretrain_epochs=10, learning_rate=0.01, batch_size=32, random_state=0
+)
+
+
+@pytest.mark.filterwarnings("ignore:no validation data:UserWarning")
+@parametrize_with_checks([NETS])
+def test_scikit_learns_checks_pass(estimator, check):
+    """No check is expected to fail. They fit without validation data, which warns each time."""
+    check(estimator)
+
+
+def blobs(n=90, m=18, seed=0):
+    rng = np.random.default_rng(seed)
+    label = np.array(["low", "high"])
+    code, val_code = np.arange(n) % 2, np.arange(m) % 2
+    X = rng.normal(size=(n, 2)) + 3 * code[:, None]
+    Xv = rng.normal(size=(m, 2)) + 3 * val_code[:, None] + [[0.5, 0.0]]
+    return X, label[code], Xv, label[val_code]
+
+
+def quick():
+    return giw.GIWClassifier(
+        max_epochs=5, pretrain_epochs=2, learning_rate=0.05, batch_size=16, random_state=0
+    )
+
+
+def test_a_net_works_in_a_pipeline_with_validation_data_for_its_last_step():
+    X, y, Xv, yv = blobs()
+    scale = StandardScaler().fit(X)
+    pipeline = make_pipeline(StandardScaler(), quick())
+    pipeline.fit(X, y, giwclassifier__X_val=scale.transform(Xv), giwclassifier__y_val=yv)
+    assert pipeline.score(Xv, yv) > 0.8
+
+
+def test_a_net_works_in_grid_search_and_cross_validation():
+    X, y, Xv, yv = blobs()
+    search = GridSearchCV(quick(), {"max_epochs": [2, 5]}, cv=2).fit(X, y, X_val=Xv, y_val=yv)
+    assert search.best_params_["max_epochs"] in (2, 5)
+    score = cross_val_score(quick(), X, y, cv=3, params={"X_val": Xv, "y_val": yv})
+    assert score.mean() > 0.8
+
+
+def test_a_net_remembers_the_names_of_columns():
+    X, y, Xv, yv = blobs()
+    frame, val_frame = (pd.DataFrame(v, columns=["a", "b"]) for v in (X, Xv))
+    clf = quick().fit(frame, pd.Series(y), X_val=val_frame, y_val=pd.Series(yv))
+    assert clf.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(val_frame[["b", "a"]])
+    with pytest.raises(ValueError, match="feature names"):
+        quick().fit(frame, pd.Series(y), X_val=val_frame[["b", "a"]], y_val=pd.Series(yv))
