@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -11,12 +12,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import giw
 
 NETS = giw.GIWClassifier(
-    max_epochs=30, pretrain_epochs=10, learning_rate=0.01, batch_size=32, random_state=0
+    max_epochs=12, pretrain_epochs=4, learning_rate=0.03, batch_size=32, random_state=0
 )
 
 
 @pytest.mark.filterwarnings("ignore:no validation data:UserWarning")
-@parametrize_with_checks([NETS])
+@parametrize_with_checks(
+    [
+        NETS,
+        giw.ReweightedClassifier(LogisticRegression(), random_state=0),
+        giw.ReweightedRegressor(Ridge(), random_state=0),
+    ]
+)
 def test_scikit_learns_checks_pass(estimator, check):
     """No check is expected to fail. They fit without validation data, which warns each time."""
     check(estimator)
@@ -50,6 +57,15 @@ def test_a_net_works_in_grid_search_and_cross_validation():
     search = GridSearchCV(quick(), {"max_epochs": [2, 5]}, cv=2).fit(X, y, X_val=Xv, y_val=yv)
     assert search.best_params_["max_epochs"] in (2, 5)
     score = cross_val_score(quick(), X, y, cv=3, params={"X_val": Xv, "y_val": yv})
+    assert score.mean() > 0.8
+
+
+def test_reweighting_works_in_grid_search_and_cross_validation():
+    X, y, Xv, yv = blobs()
+    clf = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    search = GridSearchCV(clf, {"estimator__C": [0.1, 1.0]}, cv=2).fit(X, y, X_val=Xv, y_val=yv)
+    assert search.best_estimator_.split_ is not None
+    score = cross_val_score(clf, X, y, cv=3, params={"X_val": Xv, "y_val": yv})
     assert score.mean() > 0.8
 
 

@@ -43,6 +43,8 @@ def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
+    if n == 0:
+        raise ValueError(f"found 0 sample(s) for {name}; pass at least one point of each class")
     values = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)

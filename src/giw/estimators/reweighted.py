@@ -78,6 +78,11 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
 
     def _fitted(self, X: Any) -> Any:
         check_is_fitted(self, "estimator_")
+        if getattr(X, "ndim", 2) == 1:
+            raise ValueError(
+                "expected a table, got one dimension. Reshape your data: X.reshape(-1, 1) for one "
+                "column, X.reshape(1, -1) for one row"
+            )
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.estimator_
 

@@ -60,5 +60,9 @@ def residual(model: Any, X: Any, y: NDArray[Any]) -> Vector:
 
 
 def residual_loss(residuals: Vector, scale: float) -> Vector:
-    r"""Minus the Gaussian log likelihood up to a constant, at most 4.6."""
-    return np.minimum(np.square(residuals / scale) / 2, MOST_LOSS)
+    r"""Minus the log likelihood under a Cauchy distribution, up to a constant.
+
+    :math:`\log(1 + r^2 / s^2)` still tells a large miss from a huge one, and a single huge one
+    does not decide everything.
+    """
+    return np.log1p(np.square(residuals / scale))
