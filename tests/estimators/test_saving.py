@@ -83,7 +83,7 @@ def test_a_saved_model_is_json_and_arrays_and_no_pickle(folder):
 
 @pytest.mark.parametrize(
     "labels",
-    [Y == "yes", (Y == "yes").astype(int), np.where(Y == "yes", 2.5, -1.0), Y.astype(object)],
+    [Y == "yes", (Y == "yes").astype(int), np.where(Y == "yes", 2.0, -1.0), Y.astype(object)],
 )
 def test_labels_of_any_type_come_back_as_they_were(labels, tmp_path):
     clf = giw.GIWClassifier(max_epochs=1, method="train_only", random_state=0).fit(X, labels)
