@@ -3,7 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giw.training.batches import epoch_batches, hold_out, validation_batches
+from giw.data import Augmentation
+from giw.training.batches import BatchStream, epoch_batches, hold_out
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 5))
@@ -16,16 +17,49 @@ def test_an_epoch_sees_every_row_and_repeats_fewer_than_a_batch(n, batch_size, s
     assert all(len(set(batch.tolist())) == len(batch) for batch in rows[:-1])
 
 
+def stream(n=20, m=5, batch_size=8, **settings):
+    return BatchStream(torch.arange(n), m, batch_size, random_state=0, purpose="test", **settings)
+
+
 def test_a_small_validation_set_is_seen_whole_in_every_step():
-    batches = validation_batches(5, 8, torch.Generator().manual_seed(0))
-    assert [next(batches).tolist() for _ in range(3)] == [[0, 1, 2, 3, 4]] * 3
+    assert stream(n=24).next_epoch().val.tolist() == [[0, 1, 2, 3, 4]] * 3
 
 
-def test_a_large_validation_set_is_walked_through():
-    batches = validation_batches(10, 4, torch.Generator().manual_seed(0))
-    seen = torch.cat([next(batches) for _ in range(3)])
-    assert set(seen.tolist()) == set(range(10))
-    assert len(next(batches)) == 4
+def test_a_large_validation_set_is_walked_through_across_epochs():
+    batches = stream(n=16, m=20, batch_size=4)  # five validation batches a walk, four an epoch
+    first, second = batches.next_epoch(), batches.next_epoch()
+    seen = torch.cat([first.val, second.val[:1]])
+    assert first.val.shape == (4, 4)
+    assert set(seen.flatten().tolist()) == set(range(20))
+
+
+def test_only_the_given_rows_are_drawn():
+    rows = torch.tensor([3, 5, 8])
+    batches = BatchStream(rows, 0, 2, random_state=0, purpose="test")
+    assert set(batches.next_epoch().train.flatten().tolist()) == {3, 5, 8}
+
+
+def test_a_stream_goes_on_from_its_state():
+    moved = Augmentation(rotations=(10.0,))
+    batches = stream(n=16, m=20, batch_size=6, augmentation=moved, side=4)
+    batches.next_epoch()
+    state = batches.state()
+    expected = batches.next_epoch()
+    again = stream(n=16, m=20, batch_size=6, augmentation=moved, side=4)
+    again.load_state(state)
+    for part, found in zip(expected, again.next_epoch(), strict=True):
+        assert torch.equal(part, found)
+
+
+def test_augmentation_does_not_change_the_order_of_rows():
+    plain, moved = stream(), stream(augmentation=Augmentation(translate=0.1), side=4)
+    assert torch.equal(plain.next_epoch().train, moved.next_epoch().train)
+    assert torch.equal(plain.next_epoch().train, moved.next_epoch().train)
+
+
+def test_streams_of_other_purposes_are_other_streams():
+    other = BatchStream(torch.arange(20), 5, 8, random_state=0, purpose="other")
+    assert not torch.equal(stream().next_epoch().train, other.next_epoch().train)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from giw.training.protocol import (
 )
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors, inputs_to
+from giw.training.trials import can_stack, pretrain_trials, train_trials
 
 __all__ = [
     "NO_OWN_PARAMS",
@@ -45,6 +46,7 @@ __all__ = [
     "TrainingRecord",
     "accuracy",
     "as_input",
+    "can_stack",
     "check_representation",
     "hidden_of_both",
     "inputs_to",
@@ -52,7 +54,9 @@ __all__ = [
     "net_params",
     "predict_in_blocks",
     "pretrain",
+    "pretrain_trials",
     "sample_losses",
     "train",
+    "train_trials",
     "unit_norm",
 ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from giw.checks import check_positive
+from giw.data.augmentation import Augmentation
+from giw.training.precision import PRECISIONS
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,14 @@ class TrainingConfig:
         on rows the features were not fitted to. They take part in training afterwards.
     max_calibration : int, default=2000
         No more rows than this are kept back.
+    augmentation : Augmentation or None, default=None
+        Move each training and validation image about at random in every step after
+        pretraining; pretraining, splitting and testing see images as they are.
+    precision : {"auto", "float32", "bfloat16"}, default="auto"
+        In which numbers nets compute; see :func:`giw.training.precision.precision_for`.
+    cuda_graph : bool, default=True
+        On CUDA, record a step once and replay it. A method or net that must look at values on
+        the host needs False.
     """
 
     epochs: int = 100
@@ -44,6 +55,9 @@ class TrainingConfig:
     decay: float = 0.1
     calibration_share: float = 0.2
     max_calibration: int = 2000
+    augmentation: Augmentation | None = None
+    precision: str = "auto"
+    cuda_graph: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""
@@ -60,15 +74,23 @@ class TrainingConfig:
             raise ValueError(
                 f"calibration_share must lie between 0 and 1, got {self.calibration_share}"
             )
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
+            )
 
     @property
     def drop_every(self) -> int:
         """Epochs between two drops of the learning rate."""
         return self.decay_every or max(1, self.epochs // 4)
 
-    def as_dict(self) -> dict[str, int | float | None]:
-        """All settings by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def rate_factor(self, epoch: int) -> float:
+        """What the learning rate is multiplied by in an epoch, counted from 0."""
+        return float(self.decay ** (epoch // self.drop_every))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All settings by name, down to plain numbers."""
+        return asdict(self)
 
 
 def _check_count(name: str, value: int, *, least: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,25 +15,53 @@ import torch
 from torch import Tensor, nn
 
 from giw.support import SupportSplit
-from giw.training.batches import epoch_batches, hold_out, validation_batches
+from giw.training.batches import BatchStream, hold_out, seeded_generator
+from giw.training.checkpoint import (
+    Checkpoint,
+    Saved,
+    run_identity,
+    split_from_parts,
+    split_parts,
+)
 from giw.training.config import TrainingConfig
+from giw.training.descent import Descent, FlatData, Loss
+from giw.training.evaluation import Evaluation
 from giw.training.forward import sample_losses
 from giw.training.net import FunctionalNet, as_input, predict_in_blocks
-from giw.training.protocol import Batch, Evidence, Logs, Method, OwnParams, Params
+from giw.training.optimizer import (
+    adam_state,
+    load_adam_state,
+    make_adam,
+    stack_adam_states,
+    trial_adam_state,
+)
+from giw.training.precision import precision_for
+from giw.training.products import by_products
+from giw.training.protocol import (
+    NO_OWN_PARAMS,
+    Batch,
+    Evidence,
+    Logs,
+    Method,
+    Net,
+    OwnParams,
+    Params,
+)
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors
 from giw.training.threads import threads_for
 
 OnEpoch = Callable[[str, int, dict[str, float]], None]
+History = list[list[dict[str, float]]]  # of each epoch, of each trial
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """Where every method but Val-only starts: parameters, Adam's state, and the rows seen."""
+    """Where every method but Val-only starts: parameters, Adam's memory, and the rows seen."""
 
     params: Params
     buffers: Params
-    optimizer: dict[str, Any]
+    optimizer: Params
     seen: Tensor  # (n,) bool
     random_state: int
 
@@ -46,6 +75,8 @@ def train(
     random_state: int = 0,
     pretrained: Pretrained | None = None,
     on_epoch: OnEpoch | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 1,
 ) -> TrainingRecord:
     """Train a net by a method.
 
@@ -63,45 +94,23 @@ def train(
         Training and validation data; test data, if any, are used for the history only.
     config : TrainingConfig, optional
     random_state : int, default=0
-        Seeds the order of rows, the rows held out, and any dropout in the module.
+        Seeds the order of rows, the rows held out, augmentation, and any dropout in the module.
     pretrained : Pretrained, optional
         Result of :func:`pretrain` with the same module, data, config and random state, to share
         it between methods.
     on_epoch : callable, optional
         Called with the phase (``"pretrain"`` or ``"train"``), the epoch and its values.
+    checkpoint : path, optional
+        A file in which the run is saved between epochs. Where the file exists, the run goes on
+        from there; on CPU it ends as if it had never stopped, bit for bit.
+    checkpoint_every : int, default=1
+        Epochs between two savings.
     """
-    config = config or TrainingConfig()
-    net = FunctionalNet(copy.deepcopy(module).train())
-    started = time.perf_counter()
-    device = data.x_train.device
-    threads = threads_for(module, config.batch_size, device)
-    with threads, _own_randomness(random_state, device):
-        if method.pretrains:
-            start = pretrained or pretrain(
-                module, data, config, random_state=random_state, on_epoch=on_epoch
-            )
-        else:
-            start = _untrained(net, data, config, random_state)
-        params = {
-            name: p.detach().clone().requires_grad_(p.requires_grad)
-            for name, p in start.params.items()
-        }
-        net.set_buffers(start.buffers)
-        optimizer = _adam(params, config)
-        if start.optimizer["state"]:
-            optimizer.load_state_dict(copy.deepcopy(start.optimizer))
-        own = method.own_params(net, params, as_input(data.x_train[:2]), random_state)
-        params |= _add_own(optimizer, own)
-        split = method.split(_evidence(net, start, data))
-        history = _descend(method, net, params, optimizer, data, split, config, start, on_epoch)
-    return TrainingRecord(
-        method=method.name,
-        module=net.with_params(params),
-        history=history,
-        split=split,
-        seconds=time.perf_counter() - started,
-        settings={**config.as_dict(), "random_state": random_state},
-    )
+    group = Group([module], [data], config or TrainingConfig(), [random_state], stacked=False)
+    group.on_epoch = [on_epoch]
+    if checkpoint is not None:
+        group.save_to(checkpoint, method, checkpoint_every)
+    return group.train(method, None if pretrained is None else [pretrained])[0]
 
 
 def pretrain(
@@ -113,38 +122,9 @@ def pretrain(
     on_epoch: OnEpoch | None = None,
 ) -> Pretrained:
     """Plain training on the training data, some of which is kept back for calibration."""
-    net = FunctionalNet(copy.deepcopy(module).train())
-    start = _untrained(net, data, config, random_state)
-    params, device = start.params, data.x_train.device
-    optimizer = _adam(params, config)
-    generator = _generator(random_state, "pretrain")
-    rows = start.seen.nonzero()[:, 0]
-    with threads_for(module, config.batch_size, device):
-        _pretrain_epochs(net, params, optimizer, data, rows, config, generator, on_epoch)
-    return Pretrained(params, net.buffers(), optimizer.state_dict(), start.seen, random_state)
-
-
-def _pretrain_epochs(
-    net: FunctionalNet,
-    params: Params,
-    optimizer: torch.optim.Optimizer,
-    data: Tensors,
-    rows: Tensor,
-    config: TrainingConfig,
-    generator: torch.Generator,
-    on_epoch: OnEpoch | None,
-) -> None:
-    device = data.x_train.device
-    for epoch in range(config.pretrain_epochs):
-        total = torch.zeros((), device=device)
-        batches = rows[epoch_batches(len(rows), config.batch_size, generator)].to(device)
-        for batch in batches:
-            logits = net(params, as_input(data.x_train[batch]))
-            loss = sample_losses(logits, data.y_train[batch]).mean()
-            _step(optimizer, params, loss)
-            total += loss.detach()
-        if on_epoch:
-            on_epoch("pretrain", epoch, {"loss": float(total) / len(batches)})
+    group = Group([module], [data], config, [random_state], stacked=False)
+    group.on_epoch = [on_epoch]
+    return group.pretrain()[0]
 
 
 def accuracy(net: FunctionalNet, params: Params, x: Tensor, y: Tensor) -> float:
@@ -152,114 +132,327 @@ def accuracy(net: FunctionalNet, params: Params, x: Tensor, y: Tensor) -> float:
     return float((predict_in_blocks(net, params, x).argmax(dim=1) == y).float().mean())
 
 
-def _descend(
-    method: Method,
-    net: FunctionalNet,
-    params: Params,
-    optimizer: torch.optim.Optimizer,
-    data: Tensors,
-    split: SupportSplit | None,
-    config: TrainingConfig,
-    start: Pretrained,
-    on_epoch: OnEpoch | None,
-) -> dict[str, np.ndarray]:
-    """Minimise the method's loss, epoch by epoch."""
-    device = data.x_train.device
-    generator = _generator(start.random_state, "train")
-    inside, alpha = _membership(split, data)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, config.drop_every, config.decay)
-    val_rows = validation_batches(len(data.y_val), config.batch_size, generator)
-    epochs: list[dict[str, float]] = []
-    for epoch in range(config.epochs):
-        sums: Logs = {}
-        batches = epoch_batches(len(data.y_train), config.batch_size, generator).to(device)
-        for step, rows in enumerate(batches):
-            val = next(val_rows).to(device)
-            done = (epoch + step / len(batches)) / config.epochs
-            batch = Batch(
-                data.x_train[rows], data.y_train[rows], data.x_val[val], data.y_val[val],
-                inside[val], alpha, torch.tensor(done, device=device),
-            )  # fmt: skip
-            loss, logs = method.loss(net, params, batch)
-            _step(optimizer, params, loss)
-            for name, value in {"loss": loss, **logs}.items():  # stays on the device
-                sums[name] = sums.get(name, 0) + value.detach()
-        values = {name: float(value) / len(batches) for name, value in sums.items()}
-        values["learning_rate"] = float(schedule.get_last_lr()[0])
-        schedule.step()
-        if data.x_test is not None and data.y_test is not None:
-            values["test_accuracy"] = accuracy(net, params, data.x_test, data.y_test)
-        if not np.isfinite(values["loss"]):
-            raise ValueError(
-                f"{method.name} diverged in epoch {epoch + 1}: the loss is {values['loss']}; "
-                f"lower learning_rate (it is {config.learning_rate}) or scale the inputs"
+def plain_loss(net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    """Mean training loss: what pretraining descends."""
+    return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), {}
+
+
+@dataclass
+class Group:
+    """Trials that take every step together; a single trial is a group of one.
+
+    With ``stacked`` all parameters get a leading dimension of trials and the method's loss is
+    vectorised over it. Without, the group has one trial and nothing is added.
+    """
+
+    modules: Sequence[nn.Module]
+    datas: Sequence[Tensors]
+    config: TrainingConfig
+    random_states: Sequence[int]
+    stacked: bool
+    on_epoch: Sequence[OnEpoch | None] = ()
+    store: Checkpoint | None = None
+    saved: Saved | None = None
+    started: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.device = self.datas[0].x_train.device
+        module = self.modules[0]
+        precision = precision_for(self.config.precision, module, self.device)
+        form = by_products(module) if self.stacked else copy.deepcopy(module)
+        self.net = FunctionalNet(form.train(), precision)
+        self.flat = FlatData.of(self.datas)
+
+    def save_to(self, path: str | os.PathLike[str], method: Method, every: int) -> None:
+        """Save the run between epochs, and take up what was saved before."""
+        identity = run_identity(method, self.config, self.datas, self.random_states)
+        self.store = Checkpoint(path, identity, every)
+        self.saved = self.store.load()
+
+    def train(
+        self, method: Method, pretrained: Sequence[Pretrained] | None = None
+    ) -> list[TrainingRecord]:
+        """Pretrain where the method asks for it, split, and descend the method's loss."""
+        before = 0.0 if self.saved is None else self.saved.values["seconds"]
+        self.started = time.perf_counter() - before
+        splits: list[SupportSplit | None]
+        if self.saved is not None and self.saved.phase == "train":
+            splits = self._saved_splits(self.saved)
+            starts = [self._untrained(t) for t in self._trials]
+        else:
+            if method.pretrains:
+                starts = list(pretrained or self.pretrain())
+            else:
+                starts = [self._untrained(t) for t in self._trials]
+            splits = [method.split(self._evidence(t, starts[t])) for t in self._trials]
+        params, own = self._params(method, starts)
+        optimizer = make_adam(params, own, self.config)
+        load_adam_state(optimizer, params, self._join_adam(starts))
+        self.net.set_buffers(starts[0].buffers)
+        inside, alpha = self._memberships(splits)
+        descent = self._descent(method.loss, params, optimizer, inside, alpha)
+        streams = [self._stream(t, "train") for t in self._trials]
+        history = self._epochs(descent, streams, "train", method.name, splits)
+        return self._records(method, params, splits, history)
+
+    def pretrain(self) -> list[Pretrained]:
+        """Plain training on the rows that are not kept back."""
+        starts = [self._untrained(t) for t in self._trials]
+        params = self._join([start.params for start in starts])
+        optimizer = make_adam(params, NO_OWN_PARAMS, self.config)
+        inside, alpha = self._memberships([None] * len(self.modules))
+        descent = self._descent(plain_loss, params, optimizer, inside, alpha)
+        streams = [self._stream(t, "pretrain", starts[t].seen) for t in self._trials]
+        self._epochs(descent, streams, "pretrain", "pretraining", None)
+        moments = adam_state(optimizer, params)
+        return [
+            Pretrained(
+                self._apart(params, t),
+                self.net.buffers(),
+                trial_adam_state(moments, t) if self.stacked else moments,
+                starts[t].seen,
+                self.random_states[t],
             )
-        epochs.append(values)
-        if on_epoch:
-            on_epoch("train", epoch, values)
-    return {name: np.array([values[name] for values in epochs]) for name in epochs[0]}
+            for t in self._trials
+        ]
+
+    def _epochs(
+        self,
+        descent: Descent,
+        streams: Sequence[BatchStream],
+        phase: str,
+        name: str,
+        splits: Sequence[SupportSplit | None] | None,
+    ) -> History:
+        """Descend epoch by epoch, from where a saved run of this phase stopped."""
+        training = phase == "train"
+        epochs = self.config.epochs if training else self.config.pretrain_epochs
+        evaluate = self._evaluation(descent) if training else None
+        history: History = []
+        with self._randomness(phase), self._threads():
+            if self.saved is not None and self.saved.phase == phase:
+                history = self._resume(self.saved, descent, streams)
+            rows = [stream.next_epoch() for stream in streams] if len(history) < epochs else []
+            for epoch in range(len(history), epochs):
+                factor = self.config.rate_factor(epoch) if training else 1.0
+                rate = descent.set_rate(factor)
+                descent.run_epoch(rows, (epoch / epochs, (epoch + 1) / epochs))
+                hits = evaluate() if evaluate else None
+                states = [stream.state() for stream in streams]
+                if epoch + 1 < epochs:  # drawn while the device is still busy
+                    rows = [stream.next_epoch() for stream in streams]
+                values = descent.means()
+                if training:
+                    for trial in values:
+                        trial["learning_rate"] = rate
+                if hits is not None:
+                    for trial, share in zip(values, hits.tolist(), strict=True):
+                        trial["test_accuracy"] = share
+                self._check_finite(values, name, epoch)
+                history.append(values)
+                if self.store is not None and self.store.due(epoch + 1, epochs):
+                    self.store.save(self._state(descent, states, phase, history, splits))
+                for call, trial in zip(self.on_epoch, values, strict=False):
+                    if call:
+                        call(phase, epoch, trial)
+        return history
+
+    def _check_finite(self, values: list[dict[str, float]], name: str, epoch: int) -> None:
+        for trial in values:
+            if not np.isfinite(trial["loss"]):
+                raise ValueError(
+                    f"{name} diverged in epoch {epoch + 1}: the loss is {trial['loss']}; "
+                    f"lower learning_rate (it is {self.config.learning_rate}) or scale the inputs"
+                )
+
+    # ------------------------------------------------------------------ state on disk
+
+    def _state(
+        self,
+        descent: Descent,
+        streams: Sequence[Params],
+        phase: str,
+        history: History,
+        splits: Sequence[SupportSplit | None] | None,
+    ) -> Saved:
+        tensors = {
+            "params": dict(descent.params),
+            "adam": adam_state(descent.optimizer, descent.params),
+            "buffers": self.net.buffers(),
+            "random": _random_state(self.device),
+        }
+        tensors |= {f"stream {t}": state for t, state in enumerate(streams)}
+        values: dict[str, Any] = {"history": history, "splits": []}
+        values["seconds"] = time.perf_counter() - self.started
+        for t, split in enumerate(splits or []):
+            parts = None if split is None else split_parts(split)
+            values["splits"].append(parts and parts[1])
+            if parts:
+                tensors[f"split {t}"] = parts[0]
+        return Saved(phase, len(history), tensors, values)
+
+    def _resume(self, saved: Saved, descent: Descent, streams: Sequence[BatchStream]) -> History:
+        with torch.no_grad():
+            for name, p in descent.params.items():
+                p.copy_(saved.tensors["params"][name])
+        load_adam_state(descent.optimizer, descent.params, saved.tensors.get("adam", {}))
+        self.net.set_buffers(saved.tensors.get("buffers", {}))
+        for t, stream in enumerate(streams):
+            stream.load_state(saved.tensors[f"stream {t}"])
+        _set_random_state(saved.tensors["random"], self.device)
+        return list(saved.values["history"])
+
+    def _saved_splits(self, saved: Saved) -> list[SupportSplit | None]:
+        return [
+            None
+            if values is None
+            else split_from_parts(saved.tensors.get(f"split {t}", {}), values, self.device)
+            for t, values in enumerate(saved.values["splits"])
+        ]
+
+    # ------------------------------------------------------------------ one trial or many
+
+    @property
+    def _trials(self) -> range:
+        return range(len(self.modules))
+
+    def _join(self, parts: Sequence[Params]) -> Params:
+        """Leaves to train, stacked where trials are."""
+        return {
+            name: (torch.stack([part[name].detach() for part in parts]) if self.stacked
+                   else p.detach().clone()).requires_grad_(p.requires_grad)
+            for name, p in parts[0].items()
+        }  # fmt: skip
+
+    def _apart(self, params: Params, trial: int) -> Params:
+        return {
+            name: (p[trial] if self.stacked else p).detach().clone().requires_grad_(p.requires_grad)
+            for name, p in params.items()
+        }
+
+    def _join_adam(self, starts: Sequence[Pretrained]) -> Params:
+        states = [start.optimizer for start in starts]
+        return stack_adam_states(states) if self.stacked else states[0]
+
+    def _params(self, method: Method, starts: Sequence[Pretrained]) -> tuple[Params, OwnParams]:
+        """The net's parameters and the method's, and how the latter are moved."""
+        owns = []
+        for t in self._trials:
+            net = FunctionalNet(copy.deepcopy(self.modules[t]).train())
+            x = as_input(self.datas[t].x_train[:2])
+            owns.append(method.own_params(net, starts[t].params, x, self.random_states[t]))
+        params = self._join([start.params for start in starts])
+        own = self._join([own.params for own in owns])
+        params |= {name: p.requires_grad_() for name, p in own.items()}
+        return params, owns[0]
+
+    def _untrained(self, trial: int) -> Pretrained:
+        generator = seeded_generator(self.random_states[trial], "hold out")
+        n, config = len(self.datas[trial].y_train), self.config
+        seen = hold_out(n, config.calibration_share, config.max_calibration, generator)
+        net = FunctionalNet(self.modules[trial], self.net.precision)
+        return Pretrained(net.params(), net.buffers(), {}, seen, self.random_states[trial])
+
+    def _stream(self, trial: int, purpose: str, seen: Tensor | None = None) -> BatchStream:
+        data, training = self.datas[trial], purpose == "train"
+        rows = torch.arange(len(data.y_train)) if seen is None else seen.nonzero()[:, 0]
+        augmentation = self.config.augmentation if training else None
+        if augmentation is not None:
+            _check_images(data.x_train)
+        return BatchStream(
+            rows, len(data.y_val) if training else 0, self.config.batch_size,
+            random_state=self.random_states[trial], purpose=purpose,
+            augmentation=augmentation, side=data.x_train.shape[-1],
+        )  # fmt: skip
+
+    def _descent(
+        self,
+        loss: Loss,
+        params: Params,
+        optimizer: torch.optim.Optimizer,
+        inside: Tensor,
+        alpha: Tensor,
+    ) -> Descent:
+        return Descent(
+            loss, self.net, params, optimizer, self.flat, inside, alpha,
+            stacked=self.stacked, captured=self.config.cuda_graph,
+        )  # fmt: skip
+
+    def _evaluation(self, descent: Descent) -> Evaluation | None:
+        if any(data.x_test is None or data.y_test is None for data in self.datas):
+            return None
+        return Evaluation(
+            self.net, descent.params, self.datas,
+            stacked=self.stacked, captured=self.config.cuda_graph,
+        )  # fmt: skip
+
+    def _evidence(self, trial: int, start: Pretrained) -> Evidence:
+        data, net = self.datas[trial], FunctionalNet(copy.deepcopy(self.modules[trial]).train())
+        net.set_buffers(start.buffers)
+        return Evidence(
+            data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(self.device),
+            hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
+            random_state=start.random_state,
+        )  # fmt: skip
+
+    def _memberships(self, splits: Sequence[SupportSplit | None]) -> tuple[Tensor, Tensor]:
+        """Membership of all validation points and its mean per trial; zero without a split."""
+        inside, alpha = [], []
+        for split, data in zip(splits, self.datas, strict=True):
+            member = torch.zeros(len(data.y_val)) if split is None else split.membership
+            inside.append(torch.as_tensor(member, dtype=torch.float32, device=self.device))
+            alpha.append(0.0 if split is None else float(split.alpha))
+        return torch.cat(inside), torch.tensor(alpha, device=self.device)
+
+    def _records(
+        self,
+        method: Method,
+        params: Params,
+        splits: Sequence[SupportSplit | None],
+        history: History,
+    ) -> list[TrainingRecord]:
+        seconds = (time.perf_counter() - self.started) / len(self.modules)
+        records = []
+        for t, split in enumerate(splits):
+            net = FunctionalNet(copy.deepcopy(self.modules[t]))
+            net.set_buffers(self.net.buffers())
+            columns = {name: np.array([e[t][name] for e in history]) for name in history[0][t]}
+            settings = {**self.config.as_dict(), "random_state": self.random_states[t]}
+            module = net.with_params(self._apart(params, t))
+            records.append(TrainingRecord(method.name, module, columns, split, seconds, settings))
+        return records
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        with threads_for(self.modules[0], self.config.batch_size * len(self.modules), self.device):
+            yield
+
+    @contextmanager
+    def _randomness(self, phase: str) -> Iterator[None]:
+        """Dropout draws from torch's global stream: seed a fork of it and put the old one back."""
+        devices = [self.device] if self.device.type == "cuda" else []
+        seed = seeded_generator(self.random_states[0], f"{phase} dropout").initial_seed()
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(seed)
+            yield
 
 
-def _step(optimizer: torch.optim.Optimizer, params: Params, loss: Tensor) -> None:
-    trained = [p for p in params.values() if p.requires_grad]
-    # a parameter that a loss does not touch (an unused head) simply stays where it is
-    gradients = torch.autograd.grad(loss, trained, allow_unused=True)
-    for p, gradient in zip(trained, gradients, strict=True):
-        p.grad = gradient
-    optimizer.step()
+def _check_images(x: Tensor) -> None:
+    if x.ndim != 4 or x.shape[2] != x.shape[3]:
+        raise ValueError(
+            f"augmentation moves square images, (n, channels, side, side); "
+            f"got inputs of shape {tuple(x.shape)}"
+        )
 
 
-def _adam(params: Params, config: TrainingConfig) -> torch.optim.Adam:
-    trained = [p for p in params.values() if p.requires_grad]
-    return torch.optim.Adam(
-        trained, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
-    )
+def _random_state(device: torch.device) -> Params:
+    state = {"cpu": torch.random.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
 
 
-def _add_own(optimizer: torch.optim.Optimizer, own: OwnParams) -> Params:
-    """Hand a method's own parameters to the optimiser that moves the net's."""
-    params = {name: p.detach().clone().requires_grad_() for name, p in own.params.items()}
-    if params:
-        settings = {"lr": own.learning_rate, "weight_decay": own.weight_decay}
-        optimizer.add_param_group({"params": list(params.values()), **settings})
-    return params
-
-
-def _untrained(
-    net: FunctionalNet, data: Tensors, config: TrainingConfig, random_state: int
-) -> Pretrained:
-    generator = _generator(random_state, "hold out")
-    seen = hold_out(len(data.y_train), config.calibration_share, config.max_calibration, generator)
-    return Pretrained(net.params(), net.buffers(), {"state": {}}, seen, random_state)
-
-
-def _evidence(net: FunctionalNet, start: Pretrained, data: Tensors) -> Evidence:
-    return Evidence(
-        data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(data.x_train.device),
-        hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
-        random_state=start.random_state,
-    )  # fmt: skip
-
-
-def _membership(split: SupportSplit | None, data: Tensors) -> tuple[Tensor, Tensor]:
-    """Membership of each validation point and its mean; nothing is inside without a split."""
-    device = data.x_train.device
-    if split is None:
-        return torch.zeros(len(data.y_val), device=device), torch.zeros((), device=device)
-    inside = torch.as_tensor(split.membership, dtype=torch.float32, device=device)
-    return inside, torch.as_tensor(split.alpha, dtype=torch.float32, device=device)
-
-
-def _generator(random_state: int, purpose: str) -> torch.Generator:
-    """Independent streams of randomness for each purpose, from one number."""
-    words = np.random.SeedSequence([random_state, *purpose.encode()]).generate_state(2, np.uint32)
-    return torch.Generator().manual_seed(int(words[0]) << 31 | int(words[1]) >> 1)
-
-
-@contextmanager
-def _own_randomness(random_state: int, device: torch.device) -> Iterator[None]:
-    """Dropout draws from torch's global stream: seed a fork of it and put the old one back."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(random_state)
-        yield
+def _set_random_state(state: Params, device: torch.device) -> None:
+    torch.random.set_rng_state(state["cpu"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

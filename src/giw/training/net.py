@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from giw.training.precision import FULL, Precision
 from giw.training.protocol import OWN, Params
 
 
@@ -23,16 +24,18 @@ class FunctionalNet:
     module : torch.nn.Module
         Maps inputs (n, ...) to logits (n, c). Its parameters are not changed: they are copied
         by :meth:`params`. Its buffers (batch norm's statistics) are, in training mode.
+    precision : Precision, optional
+        How products are computed, and in which memory format images come.
     """
 
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
+    def __init__(self, module: nn.Module, precision: Precision = FULL) -> None:
+        self.module, self.precision = module, precision
         self._hidden = _HiddenFirst(module) if _has_features(module) else _HookedHidden(module)
 
     def params(self) -> Params:
         """A fresh copy of the module's parameters, ready to be trained."""
         return {
-            name: p.detach().clone().requires_grad_(p.requires_grad)
+            name: self.precision.images(p.detach().clone()).requires_grad_(p.requires_grad)
             for name, p in self.module.named_parameters()
         }
 
@@ -57,12 +60,14 @@ class FunctionalNet:
 
     def __call__(self, params: Params, x: Tensor) -> Tensor:
         """Logits of shape (n, c)."""
-        return functional_call(self.module, net_params(params), (x,))
+        with self.precision.products():
+            return functional_call(self.module, net_params(params), (self.precision.images(x),))
 
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
         named = {f"module.{name}": p for name, p in net_params(params).items()}
-        logits, hidden = functional_call(self._hidden, named, (x,))
+        with self.precision.products():
+            logits, hidden = functional_call(self._hidden, named, (self.precision.images(x),))
         return logits, unit_norm(hidden)
 
 
