@@ -24,6 +24,7 @@ from torch.nn.functional import pad
 from giw.data.images import resize_images, unit_pixels
 from giw.models import LeNet5
 from giw.models.lenet import SIDE
+from giw.training.patches import best_of_four, cut_patches
 
 ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with several trials each
 
@@ -69,18 +70,17 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     Tensor of shape (n, (height - k + 1) // 2, (width - k + 1) // 2, out)
     """
     n, (out, _, k, _) = len(x), weight.shape
-    patches = x.unfold(1, k + 1, 2).unfold(2, k + 1, 2)  # (n, h, w, channels, k + 1, k + 1)
+    patches = cut_patches(x, k + 1)  # (n, h, w, (k + 1)² channels)
     h, w = patches.shape[1:3]
-    patches = patches.permute(0, 1, 2, 4, 5, 3).flatten(3)  # (n, h, w, (k + 1)² channels)
     frames = torch.stack([pad(weight, (b, 1 - b, a, 1 - a)) for a in (0, 1) for b in (0, 1)])
     kernel = frames.permute(3, 4, 2, 0, 1).reshape(patches.shape[-1], 4 * out)
     # In the backward pass the weight's gradient sums over all patches. Cut into several products
     # it keeps the whole device busy; the sum over them is what expand's backward does.
     parts = most_parts(n, ENOUGH_PRODUCTS // -(-kernel.numel() // 2**14))
     rows = patches.reshape(parts, -1, patches.shape[-1])
-    windows = torch.bmm(rows, kernel.expand(parts, -1, -1)).reshape(n, h, w, 4, out)
-    pooled = windows.max(dim=3).values  # ReLU and a bias common to all four commute with max
-    return (pooled if bias is None else pooled + bias).relu()
+    windows = torch.bmm(rows, kernel.expand(parts, -1, -1)).reshape(-1, 4, out)
+    pooled = best_of_four(windows)  # ReLU and a bias common to all four commute with max
+    return (pooled if bias is None else pooled + bias).relu().reshape(n, h, w, out)
 
 
 def most_parts(n: int, most: int) -> int:

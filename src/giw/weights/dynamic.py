@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from giw.kernels import median_pair_distance, pairwise_squared_distances
+from giw.weights.fused import fused_loss_weights, suits
 from giw.weights.quadratic import accelerated_gradient, sum_bounds
 
 BANDWIDTHS = ("median", "paper")
@@ -91,6 +92,16 @@ def _dynamic_weights(
     upper: float,
     n_steps: int,
 ) -> Tensor:  # (..., n)
+    if suits(x_train, x_val):
+        return fused_loss_weights(
+            x_train[..., 0],
+            x_val[..., 0],
+            torch.ones_like(x_val[..., 0]) if val_weight is None else val_weight,
+            bandwidth=_known(bandwidth),
+            ridge=ridge,
+            upper=upper,
+            n_steps=n_steps,
+        )
     n = x_train.shape[-2]
     gamma, spread = _gamma(x_train, bandwidth)  # (..., 1, 1) each
     kernel = torch.exp(-gamma * pairwise_squared_distances(x_train, x_train))  # (..., n, n)
@@ -116,6 +127,10 @@ def _gamma(x_train: Tensor, bandwidth: str | float) -> tuple[Tensor, Tensor]:
         return spread, spread
     if bandwidth == "median":
         return 0.5 / torch.where(spread > 0, spread, 1.0).square(), spread
-    if isinstance(bandwidth, str):
+    return torch.full_like(spread, 0.5 / float(_known(bandwidth)) ** 2), spread
+
+
+def _known(bandwidth: str | float) -> str | float:
+    if isinstance(bandwidth, str) and bandwidth not in BANDWIDTHS:
         raise ValueError(f"bandwidth must be one of {BANDWIDTHS} or a width, got {bandwidth!r}")
-    return torch.full_like(spread, 0.5 / bandwidth**2), spread
+    return bandwidth

@@ -1,0 +1,157 @@
+"""Cutting images into patches and taking the best of four, with and without Triton.
+
+Both are pure movement of numbers. On CUDA, torch's general kernels move them at a fraction of the
+memory's speed, so each has a Triton kernel; everywhere else torch's own operations serve. All
+four operations are linear in what is differentiated, and each one's derivative is another of them,
+so that gradients of gradients work too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from giw.training import patch_kernels as kernels
+
+
+def cut_patches(x: Tensor, k: int) -> Tensor:
+    """All patches of k × k with stride two: (n, height, width, c) → (n, h, w, k² c)."""
+    if kernels.AVAILABLE and x.is_cuda and x.dtype == torch.float32:
+        return _Cut.apply(x, k)
+    patches = x.unfold(1, k, 2).unfold(2, k, 2)  # (n, h, w, c, k, k)
+    return patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
+
+
+def best_of_four(windows: Tensor) -> Tensor:
+    """Largest of four: (rows, 4, out) → (rows, out)."""
+    if kernels.AVAILABLE and windows.is_cuda and windows.dtype == torch.float32:
+        return _Best.apply(windows)[0]
+    return windows.max(dim=-2).values
+
+
+class _Cut(torch.autograd.Function):
+    """Patches of images."""
+
+    @staticmethod
+    def forward(x: Tensor, k: int) -> Tensor:
+        n, height, width, c = x.shape
+        h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
+        out = x.new_empty(n, h, w, k * k * c)
+        tiles = (_blocks(n * h * w, 32), _blocks(k * k * c, 128))
+        kernels.cut_kernel[tiles](
+            x, out, n * h * w, *x.stride(), H=h, W=w, C=c, K=k, ROWS=32, COLUMNS=128, num_warps=4
+        )
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, ctx.k = inputs
+        ctx.size = x.shape[1:3]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return _Paste.apply(gradient, ctx.k, *ctx.size), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Tensor, k: int) -> Any:
+        return _over_trials(_Cut, info, in_dims, (x,), k)
+
+
+class _Paste(torch.autograd.Function):
+    """Patches added up where they came from: the transpose of cutting."""
+
+    @staticmethod
+    def forward(patches: Tensor, k: int, height: int, width: int) -> Tensor:
+        n, h, w, size = patches.shape
+        c, block = size // (k * k), 1024
+        out = patches.new_empty(n, height, width, c)
+        kernels.paste_kernel[(_blocks(out.numel(), block),)](
+            patches.contiguous(), out, out.numel(),
+            HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k, BLOCK=block, num_warps=8,
+        )  # fmt: skip
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.k = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return _Cut.apply(gradient, ctx.k), None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, patches: Tensor, k: int, height: int, width: int) -> Any:
+        return _over_trials(_Paste, info, in_dims, (patches,), k, height, width)
+
+
+class _Best(torch.autograd.Function):
+    """The largest of four, and its place."""
+
+    @staticmethod
+    def forward(windows: Tensor) -> tuple[Tensor, Tensor]:
+        rows, _, out = windows.shape
+        best = windows.new_empty(rows, out)
+        which = torch.empty(rows, out, dtype=torch.uint8, device=windows.device)
+        kernels.best_kernel[(_blocks(rows * out, 1024),)](
+            windows.contiguous(), best, which, rows * out, OUT=out, BLOCK=1024, num_warps=4
+        )
+        return best, which
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Any) -> Any:
+        return _ToOne.apply(gradient, *ctx.saved_tensors)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, windows: Tensor) -> Any:
+        return _over_trials(_Best, info, in_dims, (windows,))
+
+
+class _ToOne(torch.autograd.Function):
+    """Each value at its place among four, zeros at the others."""
+
+    @staticmethod
+    def forward(value: Tensor, which: Tensor) -> Tensor:
+        rows, out = value.shape
+        windows = value.new_empty(rows, 4, out)
+        kernels.to_one_kernel[(_blocks(rows * out, 1024),)](
+            value.contiguous(), which, windows, rows * out, OUT=out, BLOCK=1024, num_warps=4
+        )
+        return windows
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (which,) = ctx.saved_tensors
+        return gradient.gather(1, which.long()[:, None])[:, 0], None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, value: Tensor, which: Tensor) -> Any:
+        return _over_trials(_ToOne, info, in_dims, (value, which))
+
+
+def _over_trials(
+    operation: Any, info: Any, in_dims: Any, tensors: tuple[Tensor, ...], *settings: int
+) -> tuple[Any, Any]:
+    """Every operation here works row by row, so trials are just more rows."""
+    flat = [
+        (z.expand(info.batch_size, *z.shape) if dim is None else z.movedim(dim, 0)).flatten(0, 1)
+        for z, dim in zip(tensors, in_dims, strict=False)
+    ]
+    out = operation.apply(*flat, *settings)
+    if isinstance(out, tuple):
+        return tuple(z.unflatten(0, (info.batch_size, -1)) for z in out), (0,) * len(out)
+    return out.unflatten(0, (info.batch_size, -1)), 0
+
+
+def _blocks(size: int, block: int) -> int:
+    return -(-size // block)
