@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from giw.cli.demo import demo
+from giw.cli.report import report
 
 app = typer.Typer(
     help="Generalized importance weighting: for training data and a real world that part ways.",
@@ -35,5 +36,6 @@ def main(
 
 
 app.command()(demo)
+app.command()(report)
 
 __all__ = ["app"]

@@ -16,11 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from giw.checks import as_tensor
 from giw.report.accuracies import as_accuracies, as_paired
-from giw.report.style import BLUE, INK, LINE, VERMILION, name_of, styles_of
+from giw.report.style import BLUE, INK, LINE, VERMILION, Style, name_of, styles_of
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
 FONT = 12.0
@@ -53,24 +53,7 @@ def learning_curves(
     ends: list[tuple[float, str, str]] = []
     longest = max(value.shape[1] for value in values.values())
     for method, style in styles_of(values).items():
-        percent = 100 * values[method]  # (trials, epochs)
-        epoch = np.arange(1, percent.shape[1] + 1)
-        mean = percent.mean(axis=0)
-        main = method == "giw"
-        axes.plot(
-            epoch,
-            mean,
-            color=style.color,
-            linestyle=style.dash,
-            linewidth=2.4 if main else 1.7,
-            marker="o" if len(epoch) == 1 else "",
-            zorder=3 if main else 2,
-        )
-        if len(percent) > 1:
-            std = percent.std(axis=0, ddof=1)
-            axes.fill_between(
-                epoch, mean - std, mean + std, color=style.color, alpha=0.13, linewidth=0
-            )
+        mean = draw_curve(axes, 100 * values[method], style, main=method == "giw")
         ends.append((float(mean[-1]), name_of(method), style.color))
     axes.set_xlim(1 if longest > 1 else 0.5, max(longest, 1.5))
     low, high = axes.get_ylim()
@@ -82,7 +65,33 @@ def learning_curves(
     else:
         axes.set_xticks([1])
     _label_line_ends(figure, axes, ends)
-    return _settled(figure)
+    return settled(figure)
+
+
+def draw_curve(
+    axes: Axes, percent: NDArray[np.float64], style: Style, *, main: bool = False, thin: int = 1
+) -> NDArray[np.float64]:
+    """Draw mean and band of curves of shape (trials, epochs), and return the mean, (epochs,).
+
+    ``thin`` draws every so manyth epoch and the last, for panels too small to show more.
+    """
+    epochs = percent.shape[1]
+    shown = np.arange(epochs - 1, -1, -thin)[::-1]
+    mean = percent.mean(axis=0)
+    axes.plot(
+        shown + 1,
+        mean[shown],
+        color=style.color,
+        linestyle=style.dash,
+        linewidth=2.4 if main else 1.7,
+        marker="o" if epochs == 1 else "",
+        zorder=3 if main else 2,
+    )
+    if len(percent) > 1:
+        std = percent.std(axis=0, ddof=1)
+        low, high = (mean - std)[shown], (mean + std)[shown]
+        axes.fill_between(shown + 1, low, high, color=style.color, alpha=0.13, linewidth=0)
+    return mean
 
 
 def split_histogram(
@@ -167,7 +176,7 @@ def split_histogram(
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
-    return _settled(figure)
+    return settled(figure)
 
 
 def trial_dots(accuracy: Mapping[str, ArrayLike]) -> Figure:
@@ -217,7 +226,7 @@ def trial_dots(accuracy: Mapping[str, ArrayLike]) -> Figure:
     axes.grid(axis="x", visible=True, color=LINE, linewidth=0.7)
     axes.set_xlabel("test accuracy (%); dots are trials, bars their means")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-    return _settled(figure)
+    return settled(figure)
 
 
 def save(figure: Figure, stem: str | Path) -> list[Path]:
@@ -242,21 +251,27 @@ def svg_bytes(figure: Figure) -> bytes:
 
 
 def _figure(height: float = SIZE[1]) -> tuple[Figure, Axes]:
-    """An empty figure in the house look: no box, quiet grid, letters of one size."""
+    """An empty figure in the house look."""
     figure = Figure(figsize=(SIZE[0], height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(INK)
-    axes.tick_params(length=0, colors=INK, labelsize=FONT)
-    axes.xaxis.label.set(color=INK, size=FONT)
-    axes.yaxis.label.set(color=INK, size=FONT)
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color=LINE, linewidth=0.7)
+    dress(axes)
     return figure, axes
 
 
-def _settled(figure: Figure) -> Figure:
+def dress(axes: Axes, size: float = FONT) -> None:
+    """The house look: no box, quiet grid, letters of one size."""
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(INK)
+    axes.tick_params(length=0, colors=INK, labelsize=size)
+    axes.xaxis.label.set(color=INK, size=size)
+    axes.yaxis.label.set(color=INK, size=size)
+    axes.title.set(color=INK, size=size)
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color=LINE, linewidth=0.7)
+
+
+def settled(figure: Figure) -> Figure:
     """Lay it out once and for all: done again at each saving, it would move a little each time."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,6 +21,7 @@ from matplotlib.figure import Figure
 
 import giw
 from giw.report.figures import svg_bytes
+from giw.report.sheet import Sheet
 from giw.report.style import INK, LINE, styles_of
 from giw.report.tables import MEANING, Row
 
@@ -30,11 +32,17 @@ MANY = 4000  # drawn marks from which a figure goes into the page as PNG: SVG wo
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what it shows in words, for readers who do not see it, and a caption."""
+    """A figure with what it shows in words, for readers who do not see it, and a caption.
+
+    A ``wide`` one takes the width of the window and can be pushed sideways on a phone; ``name`` is
+    for a file of its own.
+    """
 
     figure: Figure
     alt: str
     caption: str = ""
+    name: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,10 @@ class Section:
         Paragraphs for the curious, folded away on the screen and open on paper.
     details_title : str
         What one clicks on to unfold them.
+    sheets : sequence of Sheet
+        Tables, after text and pictures.
+    part : str
+        The part of the page that it belongs to; the index shows it.
     """
 
     title: str
@@ -64,6 +76,8 @@ class Section:
     facts: Mapping[str, str] = field(default_factory=dict)
     details: Sequence[str] = ()
     details_title: str = "More about this"
+    sheets: Sequence[Sheet] = ()
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,8 @@ class Page:
         A few words above the title, such as the command.
     footer : sequence of str
         How to make this page again.
+    index : bool, default=False
+        Whether the sections are listed at the top, with links.
     """
 
     title: str
@@ -90,6 +106,7 @@ class Page:
     sections: Sequence[Section] = ()
     kicker: str = "giw"
     footer: Sequence[str] = ()
+    index: bool = False
 
 
 def render_page(page: Page) -> str:
@@ -105,11 +122,20 @@ def render_page(page: Page) -> str:
     drawn = {id(p): _embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
     return environment.get_template("page.html").render(
         page=page,
+        parts=_parts(page.sections),
         drawn=lambda picture: drawn[id(picture)],
         color_of=lambda method: styles_of([method])[method].color,
         meaning=MEANING,
         version=giw.__version__,
     )
+
+
+def _parts(sections: Sequence[Section]) -> list[tuple[str, list[tuple[int, Section]]]]:
+    """Neighbouring sections of one part, each with its number."""
+    return [
+        (part, list(members))
+        for part, members in groupby(enumerate(sections, start=1), key=lambda s: s[1].part)
+    ]
 
 
 def write_page(page: Page, path: str | Path) -> Path:
@@ -146,6 +172,9 @@ def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
             else:
                 value = re.sub(r"url\(#", f"url(#{prefix}", value)
                 value = value.replace(INK, "currentColor").replace(LINE, "var(--grid)")
+                if key == "d":  # a hundredth of a point is finer than any screen
+                    value = re.sub(r"\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", value)
+                    value = " ".join(value.split())
                 element.set(key, value)
     for parent in list(root.iter()):
         for child in list(parent):

@@ -16,6 +16,20 @@ NAMES = {
     "val_only": "Val-only",
     "pretrain_val": "Pretrain-val",
     "pooled": "Pooled",
+    "train_only": "Train-only",
+    "giw_split": "GIW, split",
+    "giw_unsplit": "GIW, unsplit",
+}
+DATASETS = {"mnist": "MNIST", "color_mnist": "Color-MNIST", "cifar20": "CIFAR-20"}
+VARIANTS = {
+    "": "as it is",
+    "hidden": "weights from the hidden layer",
+    "input": "split on inputs",
+    "osvm_text": "published split, threshold of the text",
+    "osvm_code": "published split, threshold of the code",
+    "soft": "soft membership",
+    "paper_bandwidth": "published kernel width",
+    "oracle": "true split",
 }
 
 INK = "#1f2328"  # text and axes; the page swaps it for its own text colour, dark or light
@@ -46,6 +60,9 @@ STYLES = {
     "mw_net": Style(GOLD, "--"),
     "ccsa": Style(VIOLET),
     "dann": Style(VIOLET, "--"),
+    "train_only": Style(GREY),
+    "giw_split": Style(VERMILION, "--"),
+    "giw_unsplit": Style(VERMILION, ":"),
 }
 SPARE = [Style(c, d) for d in (":", "-.") for c in (VIOLET, GOLD, GREEN, PINK, BLUE, GREY)]
 
@@ -53,6 +70,21 @@ SPARE = [Style(c, d) for d in (":", "-.") for c in (VIOLET, GOLD, GREEN, PINK, B
 def name_of(method: str) -> str:
     """The name that people read; a method of one's own keeps its name as it is."""
     return NAMES.get(method, method)
+
+
+def setting_name(dataset: str, case: str) -> str:
+    """A data set and its case as people write them, such as ``MNIST (iii)``."""
+    return f"{DATASETS.get(dataset, dataset)} ({case})"
+
+
+def shift_name(shift: str) -> str:
+    """A shift in words: ``label_noise_0.2`` is ``label noise 0.2``."""
+    return "support shift" if shift == "support" else shift.replace("_", " ")
+
+
+def variant_name(variant: str) -> str:
+    """An ablation in words."""
+    return VARIANTS.get(variant, variant.replace("_", " "))
 
 
 def styles_of(methods: Iterable[str]) -> dict[str, Style]:

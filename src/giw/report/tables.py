@@ -30,7 +30,8 @@ class Row:
     """One method's line of the table.
 
     ``std`` (with n - 1 in the denominator) is None for a single trial, ``p_value`` is None for the
-    best itself and wherever a single trial allows no test.
+    best itself and wherever a single trial allows no test. ``shared`` counts the trials that it
+    was tested on where methods differ in their trials; None means all of them.
     """
 
     method: str
@@ -40,6 +41,7 @@ class Row:
     best: bool
     tied: bool
     p_value: float | None
+    shared: int | None = None
 
     @property
     def name(self) -> str:
@@ -189,20 +191,20 @@ def markdown_table(rows: Sequence[Row], *, digits: int = 1) -> str:
     for row in rows:
         name, accuracy, verdict = _cells(row, digits)
         accuracy = f"**{accuracy}**" if row.marked else accuracy
-        lines.append(f"| {_escape(name, MARKDOWN)} | {accuracy} | {verdict} |")
+        lines.append(f"| {escape(name, MARKDOWN)} | {accuracy} | {verdict} |")
     return "\n".join(lines) + "\n"
 
 
 def latex_table(rows: Sequence[Row], *, digits: int = 1) -> str:
     r"""The table in LaTeX (package booktabs), best and tied accuracies in bold."""
     lines = [r"\begin{tabular}{lrl}", r"\toprule"]
-    lines += [" & ".join(_escape(head, LATEX) for head in HEAD) + r" \\", r"\midrule"]
+    lines += [" & ".join(escape(head, LATEX) for head in HEAD) + r" \\", r"\midrule"]
     for row in rows:
         name, accuracy, verdict = _cells(row, digits)
         number = accuracy.replace("±", r"$\pm$")
         number = rf"\textbf{{{number}}}" if row.marked else number
         test = verdict.replace("p <", "$p$ $<$").replace("p =", "$p$ =")
-        lines.append(rf"{_escape(name, LATEX)} & {number} & {test} \\")
+        lines.append(rf"{escape(name, LATEX)} & {number} & {test} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -214,11 +216,19 @@ LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "→": r"$\to$",
+    "×": r"$\times$",
+    "α": r"$\alpha$",
+    "“": "``",
+    "”": "''",
+    "\u00a0": "~",
     "\n": " ",
     "\r": " ",
 }
 
 
-def _escape(text: str, signs: Mapping[str, str]) -> str:
+def escape(text: str, signs: Mapping[str, str]) -> str:
     """One pass, so that a backslash put in is not escaped again."""
     return "".join(signs.get(sign, sign) for sign in text)

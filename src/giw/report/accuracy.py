@@ -1,0 +1,216 @@
+"""The paper's tables from our results: what was run, the overview, each cell beside the paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from giw.bench.plan import PAPER_METHODS, PROTOCOLS
+from giw.report.cells import DATASET_CASES, Experiment, Place
+from giw.report.paper import paper_accuracy
+from giw.report.sheet import MISSING, NONE, Entry, Group, Sheet
+from giw.report.style import name_of, setting_name, shift_name
+from giw.report.tables import Row
+from giw.shift import SHIFTS
+
+MEASURE = "Test accuracy in percent: mean ± standard deviation over trials of the mean over the last ten epochs."  # noqa: E501
+BOLD = "Bold: the highest mean, and methods that a two-sided paired t-test over the trials does not tell from it at the 5 % level."  # noqa: E501
+Standings = Mapping[str, Row]
+
+
+def signed(difference: float, digits: int = 2) -> str:
+    """A difference with its sign, and a minus that is one."""
+    text = f"{difference:+.{digits}f}".replace("-", "−")
+    return text if float(f"{difference:.{digits}f}") else f"{0:.{digits}f}"
+
+
+def accuracy_entry(row: Row | None, usual: int | None = None, digits: int = 2) -> Entry:
+    """Mean and spread; the number of trials in brackets where it is not the usual one."""
+    if row is None:
+        return MISSING
+    trials = "" if usual is None or row.n == usual else f" [{row.n}]"
+    return Entry(row.accuracy(digits) + trials, bold=row.marked)
+
+
+def usual_trials(rows: Iterable[Row]) -> int:
+    """The number of trials that most cells have; of equally frequent ones the larger."""
+    counts = Counter(row.n for row in rows)
+    return max(counts, key=lambda n: (counts[n], n)) if counts else 0
+
+
+def trials_note(rows: Iterable[Row]) -> str:
+    """How many trials the cells of a table have."""
+    counts = {row.n for row in rows}
+    if not counts:
+        return "No run."
+    usual = usual_trials(rows)
+    plural = "1 trial" if usual == 1 else f"{usual} trials"
+    if len(counts) == 1:
+        return f"{plural} in every cell that is there."
+    return f"{plural} unless a cell says otherwise in square brackets."
+
+
+def pairing_notes(standing: Mapping[Place, Standings]) -> list[str]:
+    """Which tests had to do with fewer trials, or could not be made."""
+    fewer, untested = [], []
+    for place, rows in standing.items():
+        best = next((row for row in rows.values() if row.best), None)
+        for row in rows.values():
+            if best is None or row.best:
+                continue
+            where = f"{row.name} ({setting_name(*place[:2])}, {shift_name(place.shift)}"
+            if row.p_value is None:
+                untested.append(f"{where})")
+            elif row.shared != max(row.n, best.n):
+                fewer.append(f"{where}: {row.shared})")
+    notes = []
+    if fewer:
+        notes.append(
+            "Tested against the best only over the trials that both have: " + ", ".join(fewer) + "."
+        )
+    if untested:
+        notes.append(
+            "Not tested and so never bold, for fewer than two trials in common with the best: "
+            + _listed_or_counted(untested)
+        )
+    return notes
+
+
+def _listed_or_counted(names: Sequence[str]) -> str:
+    if len(names) <= 12:
+        return ", ".join(names) + "."
+    return f"{', '.join(names[:10])} and {len(names) - 10} more."
+
+
+def overview(experiment: Experiment, protocol: str) -> Sheet:
+    """All settings by all methods under one protocol, as the paper's tables have them."""
+    methods = experiment.methods
+    standing = {
+        Place(*pair, shift): experiment.standings(Place(*pair, shift), protocol)
+        for pair in DATASET_CASES
+        for shift in SHIFTS
+    }
+    rows = [row for found in standing.values() for row in found.values()]
+    usual = usual_trials(rows)
+    groups = []
+    for pair in DATASET_CASES:
+        found = {shift: standing[Place(*pair, shift)] for shift in SHIFTS}
+        if not any(found.values()):
+            groups.append(Group(f"{setting_name(*pair)}: missing, no run at all", []))
+            continue
+        lines = [
+            [
+                Entry(shift_name(shift)),
+                *(accuracy_entry(found[shift].get(m), usual, digits=1) for m in methods),
+            ]
+            for shift in SHIFTS
+        ]
+        groups.append(Group(setting_name(*pair), lines))
+    return Sheet(
+        name=f"accuracy-{experiment.slug}-{protocol}",
+        title=f"Test accuracy, {experiment.name}, {protocol} protocol",
+        head=["setting", *map(name_of, methods)],
+        groups=groups,
+        notes=[MEASURE, BOLD, trials_note(rows), *pairing_notes(standing)],
+    )
+
+
+def against_paper(experiment: Experiment, dataset: str, case: str) -> Sheet:
+    """Both protocols, the paper's figure and the differences from it, method by method."""
+    protocols = experiment.protocols(dataset, case)
+    standing = {
+        protocol: {
+            Place(dataset, case, s): experiment.standings(Place(dataset, case, s), protocol)
+            for s in SHIFTS
+        }
+        for protocol in protocols
+    }
+    groups = [
+        Group(
+            shift_name(shift),
+            [
+                _beside_paper(Place(dataset, case, shift), method, standing)
+                for method in experiment.methods
+            ],
+        )
+        for shift in SHIFTS
+    ]
+    absent = [p for p in PROTOCOLS if p not in protocols]
+    notes = [MEASURE, BOLD]
+    for protocol in protocols:
+        notes += [f"{protocol}: {note}" for note in pairing_notes(standing[protocol])]
+    notes += [f"No run under the {protocol} protocol." for protocol in absent]
+    notes.append(
+        "Paper: five trials, 400 epochs in the released code, validation points drawn once and "
+        "left in the training pool. A dash: the paper has no such figure."
+    )
+    columns = [column for p in protocols for column in (p, "trials", f"{p} − paper")]
+    return Sheet(
+        name=f"paper-{experiment.slug}-{dataset}-{case}",
+        title=f"{setting_name(dataset, case)} beside the paper, {experiment.name}",
+        head=["method", "paper", *columns],
+        groups=groups,
+        notes=notes,
+    )
+
+
+def _beside_paper(
+    place: Place, method: str, standing: Mapping[str, Mapping[Place, Standings]]
+) -> list[Entry]:
+    paper = paper_accuracy(*place, method)
+    line = [Entry(name_of(method)), NONE if paper is None else Entry(str(paper))]
+    for rows in standing.values():
+        row = rows[place].get(method)
+        line.append(accuracy_entry(row))
+        line.append(MISSING if row is None else Entry(str(row.n)))
+        known = row is not None and paper is not None
+        line.append(Entry(signed(100 * row.mean - paper.mean)) if known else NONE)  # type: ignore[union-attr]
+    return line
+
+
+def coverage(experiments: Sequence[Experiment]) -> Sheet:
+    """What was run: cells and trials for each experiment, protocol and data set."""
+    groups = []
+    for experiment in experiments:
+        lines = []
+        for protocol in PROTOCOLS:
+            cells = [
+                Entry(protocol),
+                *(_covered(experiment, protocol, *pair) for pair in DATASET_CASES),
+            ]
+            ablated = sum(
+                len(trials)
+                for key, trials in experiment.cells.items()
+                if key.variant and key.protocol == protocol
+            )
+            lines.append([*cells, Entry(str(ablated))])
+        groups.append(Group(experiment.name, lines))
+    n_cells = len(SHIFTS) * len(PAPER_METHODS)
+    return Sheet(
+        name="coverage",
+        title="What was run",
+        head=["protocol", *(setting_name(*pair) for pair in DATASET_CASES), "runs of ablations"],
+        groups=groups,
+        notes=[
+            f"Cells with at least one trial, of {n_cells} ({len(SHIFTS)} shifts × "
+            f"{len(PAPER_METHODS)} methods), and the number of trials in them. Experiments with "
+            "different epochs or seeds are never averaged together."
+        ],
+    )
+
+
+def _covered(experiment: Experiment, protocol: str, dataset: str, case: str) -> Entry:
+    sizes = [
+        len(trials)
+        for key, trials in experiment.cells.items()
+        if (key.place.dataset, key.place.case, key.protocol) == (dataset, case, protocol)
+        and not key.variant
+        and key.method in PAPER_METHODS
+    ]
+    if not sizes:
+        return Entry("none", missing=True)
+    low, high = min(sizes), max(sizes)
+    trials = f"{low}" if low == high else f"{low} to {high}"
+    return Entry(
+        f"{len(sizes)} of {len(SHIFTS) * len(PAPER_METHODS)} × {trials}",
+    )
