@@ -1,5 +1,6 @@
 """Tables, figures and pages that a person opens."""
 
+from giw.report.bench_page import Report, bench_report, report_folder
 from giw.report.demo import demo_page
 from giw.report.figures import learning_curves, save, split_histogram, trial_dots
 from giw.report.page import Page, Picture, Section, render_page, write_page
@@ -16,14 +17,17 @@ from giw.report.tables import (
 __all__ = [
     "Page",
     "Picture",
+    "Report",
     "Row",
     "Section",
+    "bench_report",
     "demo_page",
     "in_one_sentence",
     "latex_table",
     "learning_curves",
     "markdown_table",
     "render_page",
+    "report_folder",
     "rich_table",
     "save",
     "split_histogram",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 
 from giw.bench.plan import PAPER_METHODS, PROTOCOLS
-from giw.report.accuracy import BOLD, MEASURE, accuracy_entry, signed, trials_note, usual_trials
+from giw.report.accuracy import (
+    BOLD,
+    MEASURE,
+    accuracy_entry,
+    pairing_notes,
+    signed,
+    trials_note,
+    usual_trials,
+)
 from giw.report.cells import DATASET_CASES, Experiment, Key, Place, order_of
 from giw.report.paper import paper_split_error
-from giw.report.sheet import MISSING, NONE, Entry, Group, Sheet
+from giw.report.sheet import NONE, Entry, Group, Sheet
 from giw.report.standing import paired, standings
 from giw.report.style import name_of, setting_name, shift_name, variant_name
 from giw.report.tables import Row
@@ -117,17 +126,19 @@ def split_error_row(
 def split_error_sheet(experiment: Experiment, place: Where) -> Sheet:
     """The true split with a share of either group on the wrong side, beside the paper."""
     shifts, rates = split_error_grid(experiment, place)
-    rows: list[Row] = []
+    corners = product(shifts, DIRECTIONS, rates)
+    found = {corner: split_error_row(experiment, place, *corner) for corner in corners}
+    rows = [row for row in found.values() if row is not None]
+    usual = usual_trials(rows)
     groups = []
     for shift in shifts:
         lines = []
         for rate in rates:
             line = [Entry(f"{rate:g}")]
             for direction in DIRECTIONS:
-                row = split_error_row(experiment, place, shift, direction, rate)
-                rows += [] if row is None else [row]
+                row = found[shift, direction, rate]
                 paper = paper_split_error(direction, rate, shift) if is_papers(place) else None
-                line.append(_plain(row))
+                line.append(_plain(row, usual))
                 line.append(NONE if paper is None else Entry(str(paper)))
                 both = row is not None and paper is not None
                 line.append(Entry(signed(100 * row.mean - paper.mean)) if both else NONE)  # type: ignore[union-attr]
@@ -216,19 +227,39 @@ def size_sheet(experiment: Experiment, place: Where, family: str) -> Sheet:
         title=f"Number of {what} points, {_title(experiment, place)}",
         head=[f"{what} points", *map(name_of, methods)],
         groups=groups,
-        notes=[MEASURE, BOLD, trials_note(rows)],
+        notes=[MEASURE, BOLD, trials_note(rows), *_size_pairing(found, variants, place)],
     )
+
+
+def _size_pairing(
+    found: Mapping[tuple[str, str], Mapping[str, Row]], variants: Mapping[str, str], place: Where
+) -> list[str]:
+    """Which tests had to do with fewer trials, size by size."""
+    dataset, case, _ = place
+    return [
+        f"{label}: {note}"
+        for label, variant in variants.items()
+        for note in pairing_notes(
+            {Place(dataset, case, s): rows for (s, v), rows in found.items() if v == variant}
+        )
+    ]
 
 
 # One thing changed, against the method as it is ---------------------------------------------------
 
 
 def changed_sheet(
-    experiment: Experiment, name: str, title: str, families: Iterable[str], always: Sequence[str]
+    experiment: Experiment,
+    name: str,
+    title: str,
+    families: Iterable[str],
+    always: Sequence[str],
+    label: Callable[[str, str], str] = lambda method, variant: variant_name(variant),
 ) -> Sheet | None:
     """Variants beside the method as it is: accuracy, difference over shared trials, test.
 
-    ``always`` names the variants that are shown as missing where they were not run.
+    ``always`` names the variants that are shown as missing where they were not run, ``label`` says
+    what a line is called.
     """
     keys = [
         key for key in experiment.cells if key.variant and family_of(key.variant) in set(families)
@@ -243,7 +274,7 @@ def changed_sheet(
         others = sorted(found - set(always))
         base = Key(place, protocol, method)
         lines = [
-            [Entry(variant_name(variant)), *_changed(experiment, base, variant)]
+            [Entry(label(method, variant)), *_changed(experiment, base, variant)]
             for variant in ("", *(v for v in always if v), *others)
         ]
         setting = f"{setting_name(*place[:2])}, {shift_name(place.shift)}"
@@ -275,7 +306,7 @@ def _changed(experiment: Experiment, base: Key, variant: str) -> list[Entry]:
 
 def _accuracy_and_trials(experiment: Experiment, key: Key) -> list[Entry]:
     row = experiment.row(key)
-    return [_plain(row), MISSING if row is None else Entry(str(row.n))]
+    return [_plain(row), Entry("0" if row is None else str(row.n))]
 
 
 def _difference(experiment: Experiment, base: Key, key: Key) -> list[Entry]:
@@ -354,6 +385,7 @@ def ablation_sheets(experiment: Experiment) -> dict[str, list[Sheet]]:
             "Weights from losses (-L) or from the hidden layer (-F)",
             ["representation"],
             ["hidden"],
+            label=lambda method, variant: f"{name_of(method)}-{'F' if variant else 'L'}",
         ),
         "other": changed_sheet(experiment, "other", "Other variants", ["other"], []),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from giw.bench.plan import PAPER_METHODS, PROTOCOLS
 from giw.report.cells import DATASET_CASES, Experiment, Place
@@ -32,13 +32,13 @@ def accuracy_entry(row: Row | None, usual: int | None = None, digits: int = 2) -
     return Entry(row.accuracy(digits) + trials, bold=row.marked)
 
 
-def usual_trials(rows: Iterable[Row]) -> int:
+def usual_trials(rows: Collection[Row]) -> int:
     """The number of trials that most cells have; of equally frequent ones the larger."""
     counts = Counter(row.n for row in rows)
     return max(counts, key=lambda n: (counts[n], n)) if counts else 0
 
 
-def trials_note(rows: Iterable[Row]) -> str:
+def trials_note(rows: Collection[Row]) -> str:
     """How many trials the cells of a table have."""
     counts = {row.n for row in rows}
     if not counts:
@@ -51,35 +51,31 @@ def trials_note(rows: Iterable[Row]) -> str:
 
 
 def pairing_notes(standing: Mapping[Place, Standings]) -> list[str]:
-    """Which tests had to do with fewer trials, or could not be made."""
+    """Which tests had to do with fewer trials, or could not be made, setting by setting."""
     fewer, untested = [], []
     for place, rows in standing.items():
+        where = f"{setting_name(*place[:2])}, {shift_name(place.shift)}"
         best = next((row for row in rows.values() if row.best), None)
-        for row in rows.values():
-            if best is None or row.best:
-                continue
-            where = f"{row.name} ({setting_name(*place[:2])}, {shift_name(place.shift)}"
-            if row.p_value is None:
-                untested.append(f"{where})")
-            elif row.shared != max(row.n, best.n):
-                fewer.append(f"{where}: {row.shared})")
+        others = [row for row in rows.values() if not row.best]
+        alone = [row.name for row in others if row.p_value is None]
+        by_count: dict[int, list[str]] = {}
+        for row in others:
+            if best is not None and row.p_value is not None and row.shared != max(row.n, best.n):
+                by_count.setdefault(row.shared or 0, []).append(row.name)
+        counts = [f"{n} for {', '.join(names)}" for n, names in sorted(by_count.items())]
+        fewer += [f"{where}: {'; '.join(counts)}"] if counts else []
+        untested += [f"{where}: {', '.join(alone)}"] if alone else []
     notes = []
     if fewer:
         notes.append(
-            "Tested against the best only over the trials that both have: " + ", ".join(fewer) + "."
+            f"Tested against the best only over the trials that both have. {'. '.join(fewer)}."
         )
     if untested:
         notes.append(
-            "Not tested and so never bold, for fewer than two trials in common with the best: "
-            + _listed_or_counted(untested)
+            "Not tested and so not in bold, for fewer than two trials in common with the best. "
+            f"{'. '.join(untested)}."
         )
     return notes
-
-
-def _listed_or_counted(names: Sequence[str]) -> str:
-    if len(names) <= 12:
-        return ", ".join(names) + "."
-    return f"{', '.join(names[:10])} and {len(names) - 10} more."
 
 
 def overview(experiment: Experiment, protocol: str) -> Sheet:
@@ -125,16 +121,14 @@ def against_paper(experiment: Experiment, dataset: str, case: str) -> Sheet:
         }
         for protocol in protocols
     }
-    groups = [
-        Group(
-            shift_name(shift),
-            [
-                _beside_paper(Place(dataset, case, shift), method, standing)
-                for method in experiment.methods
-            ],
-        )
-        for shift in SHIFTS
-    ]
+    groups = []
+    for shift in SHIFTS:
+        place = Place(dataset, case, shift)
+        if any(rows[place] for rows in standing.values()):
+            lines = [_beside_paper(place, method, standing) for method in experiment.methods]
+            groups.append(Group(shift_name(shift), lines))
+        else:
+            groups.append(Group(f"{shift_name(shift)}: missing, no run at all", []))
     absent = [p for p in PROTOCOLS if p not in protocols]
     notes = [MEASURE, BOLD]
     for protocol in protocols:
@@ -162,7 +156,7 @@ def _beside_paper(
     for rows in standing.values():
         row = rows[place].get(method)
         line.append(accuracy_entry(row))
-        line.append(MISSING if row is None else Entry(str(row.n)))
+        line.append(Entry("0" if row is None else str(row.n)))
         known = row is not None and paper is not None
         line.append(Entry(signed(100 * row.mean - paper.mean)) if known else NONE)  # type: ignore[union-attr]
     return line
@@ -188,7 +182,7 @@ def coverage(experiments: Sequence[Experiment]) -> Sheet:
     n_cells = len(SHIFTS) * len(PAPER_METHODS)
     return Sheet(
         name="coverage",
-        title="What was run",
+        title="Cells and trials",
         head=["protocol", *(setting_name(*pair) for pair in DATASET_CASES), "runs of ablations"],
         groups=groups,
         notes=[

@@ -22,7 +22,7 @@ from giw.report.drawings import (
     size_picture,
     split_error_picture,
 )
-from giw.report.figures import save
+from giw.report.figures import png_bytes
 from giw.report.page import Page, Picture, Section, write_page
 from giw.report.paper import paper_accuracy
 from giw.report.quality import split_sheet, time_sheet
@@ -81,8 +81,12 @@ class Report:
         for suffix, form in (("txt", text_sheet), ("md", markdown_sheet), ("tex", latex_sheet)):
             text = "\n".join(form(sheet) for sheet in self.sheets)
             (folder / f"tables.{suffix}").write_text(text, encoding="utf-8")
+        figures = folder / "figures"
+        figures.mkdir(exist_ok=True)
         for picture in self.pictures:
-            save(picture.figure, folder / "figures" / picture.name)
+            (figures / f"{picture.name}.svg").write_bytes(picture.svg)
+            dpi = 120 if picture.wide else 200  # many panels on one sheet
+            (figures / f"{picture.name}.png").write_bytes(png_bytes(picture.figure, dpi))
         return write_page(self.page, folder / "report.html")
 
 

@@ -36,16 +36,20 @@ def curve_pictures(experiment: Experiment) -> list[Picture]:
     for protocol in experiment.protocols():
         for family, methods in FAMILIES.items():
             others = [m for m in experiment.methods if not any(m in f for f in FAMILIES.values())]
-            picture = _curve_picture(
-                experiment, protocol, family, [*methods, *(others if family == "iw" else [])]
+            ran = {k.method for k in experiment.cells if k.protocol == protocol and not k.variant}
+            if family == "da" and not ran & {"ccsa", "dann"}:
+                continue  # its other methods are drawn with the first family
+            pictures.append(
+                _curve_picture(
+                    experiment, protocol, family, [*methods, *(others if family == "iw" else [])]
+                )
             )
-            pictures += [] if picture is None else [picture]
     return pictures
 
 
 def _curve_picture(
     experiment: Experiment, protocol: str, family: str, methods: Sequence[str]
-) -> Picture | None:
+) -> Picture:
     pairs = [p for p in experiment.dataset_cases if protocol in experiment.protocols(*p)]
     curves = {}
     for pair in pairs:
@@ -54,16 +58,18 @@ def _curve_picture(
             panel = {m: c for m, c in found.items() if c is not None}
             if panel:
                 curves[setting_name(*pair), shift_name(shift)] = panel
-    if not curves:
-        return None
     rows = [setting_name(*pair) for pair in pairs]
-    figure = curve_grid(curves, rows=rows, columns=[shift_name(s) for s in SHIFTS])
+    ran = {column for _, column in curves}
+    columns = [shift_name(s) for s in SHIFTS if shift_name(s) in ran]
+    absent = [shift_name(s) for s in SHIFTS if shift_name(s) not in ran]
+    figure = curve_grid(curves, rows=rows, columns=columns)
     words = f"{FAMILY_NAMES[family]}, {protocol} protocol, {experiment.name}"
     return Picture(
         figure,
-        alt=f"Learning curves, {words}: {', '.join(rows)} by {len(SHIFTS)} shifts; the final "
+        alt=f"Learning curves, {words}: {', '.join(rows)} by {', '.join(columns)}; the final "
         "values stand in the tables.",
-        caption=f"{words[0].upper()}{words[1:]}. {BAND}",
+        caption=f"{words[0].upper()}{words[1:]}. {BAND}"
+        + (f" Missing, no run: {', '.join(absent)}." if absent else ""),
         name=f"curves-{experiment.slug}-{protocol}-{family}",
         wide=True,
     )
@@ -210,7 +216,7 @@ def representation_picture(experiment: Experiment) -> Picture | None:
         "layer; the table has the final values.",
         caption=f"Weights from losses (-L) or the hidden layer (-F), {experiment.name}. {BAND}",
         name=f"representation-{experiment.slug}",
-        wide=len(corners) > 2,
+        wide=True,
     )
 
 

@@ -238,8 +238,15 @@ def save(figure: Figure, stem: str | Path) -> list[Path]:
     stem.parent.mkdir(parents=True, exist_ok=True)
     svg, png = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
     svg.write_bytes(svg_bytes(figure))
-    figure.savefig(png, dpi=200, facecolor="white", metadata={"Software": None})
+    png.write_bytes(png_bytes(figure))
     return [svg, png]
+
+
+def png_bytes(figure: Figure, dpi: int = 200) -> bytes:
+    """The figure as PNG on white, without a word about the software that made it."""
+    out = BytesIO()
+    figure.savefig(out, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+    return out.getvalue()
 
 
 def svg_bytes(figure: Figure) -> bytes:

@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,7 +20,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 import giw
-from giw.report.figures import svg_bytes
+from giw.report.figures import png_bytes, svg_bytes
 from giw.report.sheet import Sheet
 from giw.report.style import INK, LINE, styles_of
 from giw.report.tables import MEANING, Row
@@ -43,6 +43,11 @@ class Picture:
     caption: str = ""
     name: str = ""
     wide: bool = False
+
+    @cached_property
+    def svg(self) -> bytes:
+        """The figure as SVG, drawn once for page and file."""
+        return svg_bytes(self.figure)
 
 
 @dataclass(frozen=True)
@@ -147,13 +152,11 @@ def write_page(page: Page, path: str | Path) -> Path:
 
 
 def _embed(picture: Picture, prefix: str) -> Markup:
-    svg = svg_bytes(picture.figure)
-    if svg.count(b"<use") + svg.count(b"<path") > MANY:
-        out = BytesIO()
-        picture.figure.savefig(out, format="png", dpi=160, facecolor="white")
-        data = base64.b64encode(out.getvalue()).decode()
+    marks = picture.svg.count(b"<use") + picture.svg.count(b"<path")
+    if marks > MANY:
+        data = base64.b64encode(png_bytes(picture.figure, dpi=160)).decode()
         return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(data, picture.alt)
-    return Markup(inline_svg(svg, alt=picture.alt, prefix=prefix))
+    return Markup(inline_svg(picture.svg, alt=picture.alt, prefix=prefix))
 
 
 def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:

@@ -40,7 +40,9 @@ def curve_grid(
     styles : mapping from method to Style, optional
         Where the usual ones do not fit.
     """
-    figure, grid = _grid(len(rows), len(columns))
+    few = len(rows) * len(columns) <= 2
+    size = (4.2, 3.2) if few else (2.35, 1.9)
+    figure, grid = _grid(len(rows), len(columns), *size)
     methods = list(dict.fromkeys(m for panel in curves.values() for m in panel))
     styles = styles_of(methods) if styles is None else styles
     for r, row in enumerate(rows):
@@ -70,7 +72,8 @@ def line_grid(
         A line has x, y in percent, one spread per point or None, and a look.
     xlabel, ylabel : str
     """
-    figure, grid = _grid(1, len(lines), width=3.6, height=3.1)
+    alone = len(lines) == 1
+    figure, grid = _grid(1, len(lines), width=6.4 if alone else 3.8, height=3.4)
     looks: dict[str, Style] = {}
     for axes, (title, named) in zip(grid[0], lines.items(), strict=True):
         for name, (x, y, spread, style) in named.items():
@@ -102,7 +105,8 @@ def score_grid(
     level: float = 0.05,
 ) -> Figure:
     """Histograms of p-values of validation points, truly inside ones and truly outside ones."""
-    figure, grid = _grid(len(rows), len(columns), width=2.7, height=2.3)
+    wide = max(2.7, 5.4 / len(columns))  # room for the legend above a single column
+    figure, grid = _grid(len(rows), len(columns), width=wide, height=2.3)
     for r, row in enumerate(rows):
         for c, column in enumerate(columns):
             axes, panel = grid[r][c], scores.get((row, column))

@@ -39,7 +39,7 @@ def split_sheet(experiment: Experiment) -> Sheet | None:
                     *(_mean(trials, name) for name in SPLIT_COLUMNS),
                     Entry(str(len(trials))),
                 ]
-                for key, trials in sorted(cells.items())
+                for key, trials in sorted(cells.items(), key=lambda cell: _order(cell[0]))
                 if key.place == place
             ],
         )
@@ -62,6 +62,13 @@ def split_sheet(experiment: Experiment) -> Sheet | None:
 
 def _given(variant: str) -> bool:
     return variant == "oracle" or variant.startswith(("out_to_in", "in_to_out"))
+
+
+def _order(key: Key) -> tuple[str, str, str, float, str]:
+    """Methods as they are first, then their variants; amounts by size, not by spelling."""
+    kind, _, amount = key.variant.rpartition("_")
+    size = float(amount) if amount.isdigit() else 0.0
+    return key.protocol, key.method, kind, size, key.variant
 
 
 def _label(key: Key) -> str:

@@ -14,10 +14,11 @@ Trials = Mapping[int, float]  # accuracy, between 0 and 1, by number of the tria
 def standings(accuracy: Mapping[str, Trials]) -> dict[str, Row]:
     """Mean and spread of each method over its own trials, and how it stands to the best.
 
-    The best is the highest mean among the methods with the most trials, so that one lucky trial
-    wins nothing. Another method is tested against it by a paired t-test over the trials that both
-    have; it is tied where the test does not tell them apart, or where it is ahead on those trials
-    although its own mean, over fewer, is not eligible. Fewer than two shared trials allow no test.
+    The best is the highest mean among the methods with at least half as many trials as the one with
+    most, and at least two where any has, so that one lucky trial wins nothing. Another method is
+    tested against it by a paired t-test over the trials that both have; it is tied where the test
+    does not tell them apart, or where it is ahead on those trials. Fewer than two shared trials
+    allow no test.
 
     With the same trials throughout this is :func:`giw.report.summarize`.
 
@@ -30,7 +31,8 @@ def standings(accuracy: Mapping[str, Trials]) -> dict[str, Row]:
     if not present:
         return {}
     most = max(map(len, present.values()))
-    eligible = [method for method, trials in present.items() if len(trials) == most]
+    enough = max(min(2, most), most / 2)
+    eligible = [method for method, trials in present.items() if len(trials) >= enough]
     best = max(eligible, key=lambda method: _mean(present[method]))
     return {method: _row(method, present[method], best, present[best]) for method in present}
 

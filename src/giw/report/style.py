@@ -83,7 +83,11 @@ def shift_name(shift: str) -> str:
 
 
 def variant_name(variant: str) -> str:
-    """An ablation in words."""
+    """An ablation in words: ``n_val_40`` is ``40 validation points``."""
+    kind, _, amount = variant.rpartition("_")
+    if kind in ("n_train", "n_val") and amount.isdigit():
+        what = "training" if kind == "n_train" else "validation"
+        return f"{int(amount):,} {what} points"
     return VARIANTS.get(variant, variant.replace("_", " "))
 
 
