@@ -37,9 +37,9 @@ def test_the_parts_are_mixed_by_gamma():
     z, z_val = net.with_hidden(params, batch.x)[1], net.with_hidden(params, batch.x_val)[1]
     pull, push = contrast(z, z_val, batch.y[:, None] == batch.y_val, margin=1.3)
     assert min(pull, push) > 0
-    aligned = CCSA(gamma=0.3, margin=1.3).loss(net, params, batch)[0]
+    aligned = CCSA(gamma=0.3, margin=1.3, classify_val=False).loss(net, params, batch)[0]
     torch.testing.assert_close(aligned, 0.7 * train_loss.mean() + 0.3 * (pull + push))
-    with_val = CCSA(gamma=0.0, classify_val=True).loss(net, params, batch)[0]
+    with_val = CCSA(gamma=0.0).loss(net, params, batch)[0]
     torch.testing.assert_close(with_val, (train_loss.mean() + val_loss.mean()) / 2)
 
 
@@ -56,7 +56,7 @@ def cross_distances(method):
 
 
 def test_like_points_of_the_two_sets_come_together_and_unlike_points_part():
-    like, unlike = cross_distances(CCSA())
+    like, unlike = cross_distances(CCSA(classify_val=False))
     like_without, unlike_without = cross_distances(TrainOnly())
     assert like < 0.2 * like_without
     assert unlike > unlike_without

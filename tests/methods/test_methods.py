@@ -28,7 +28,7 @@ EVERY = [make() for make in METHODS.values()] + [
     GIW(representation="hidden"),
     DIW(representation="hidden"),
     RDIW(representation="hidden"),
-    CCSA(classify_val=True),
+    CCSA(classify_val=False),
     DANN(classify_val=True),
 ]
 

@@ -7,9 +7,9 @@ As DIW (Fang et al., NeurIPS 2020), with the ratio of RuLSIF (Yamada, Suzuki, Ka
 and Sugiyama, NeurIPS 2011) in every step. The relative ratio never exceeds :math:`1 / \eta`,
 and where validation data lie outside the training support it still exists.
 
-Hyper-parameters: the paper names none. :math:`\eta` = 0.5 is the value of Yamada et al.'s
-experiments; the kernel width is the median distance, as for DIW here; the ridge 0.1 lies in the
-middle of the range that RuLSIF is usually cross-validated over, which a training step cannot do.
+Hyper-parameters: the GIW paper names none. :math:`\eta` = 0.5 as in Yamada et al.'s transfer
+learning; the kernel width is the median distance, as for DIW here; the ridge 0.01 is a choice of
+ours, because a training step has no room for the cross-validation that RuLSIF comes with.
 """
 
 from __future__ import annotations

@@ -19,16 +19,15 @@ class DynamicRelativeWeights:
     .. math:: w_\eta = \frac{p_{\rm val}}{\eta\, p_{\rm val} + (1 - \eta)\, p_{\rm tr}}
               \le \frac1\eta
 
-    is modelled as :math:`\theta^\top \varphi(z)` with Gaussian kernels at the validation points,
-    and the squared error under the mixture in the denominator has a closed-form minimum [1]_,
+    with the model of :class:`giw.RULSIF`, :math:`\theta_0 + \theta^\top \varphi(z)` with a Gaussian
+    kernel :math:`\varphi_j` at every validation point. The squared error under the mixture in the
+    denominator has its minimum in closed form [1]_; with :math:`\mu` and C the mean and covariance
+    of the kernels under that mixture, the ratio is
 
-    .. math:: \theta = (H + \lambda I)^{-1} h , \quad
-              H = \eta\, E_{\rm val}[\varphi \varphi^\top]
-                + (1 - \eta)\, E_{\rm tr}[\varphi \varphi^\top], \quad
-              h = E_{\rm val}[\varphi] ,
+    .. math:: 1 + (\varphi(z) - \mu)^\top (C + \lambda I)^{-1} (E_{\rm val}[\varphi] - \mu)
 
-    whose negative entries are set to zero. A fixed chain of operations: it can be captured in a
-    CUDA graph and vectorised by ``torch.func.vmap``.
+    where this lies between 0 and :math:`1 / \eta`. A fixed chain of operations: it can be captured
+    in a CUDA graph and vectorised by ``torch.func.vmap``.
 
     Parameters
     ----------
@@ -37,8 +36,9 @@ class DynamicRelativeWeights:
         0 is the ordinary ratio (uLSIF).
     bandwidth : "median" or float, default="median"
         Width of the Gaussian kernel; the median distance of the training points is scale free.
-    ridge : float, default=0.1
-        The penalty λ; kernels are at most one, so it needs no scale.
+    ridge : float, default=0.01
+        The penalty λ; a larger one pulls all weights towards one. Kernels are at most one, so it
+        needs no scale.
 
     References
     ----------
@@ -47,7 +47,7 @@ class DynamicRelativeWeights:
 
     eta: float = 0.5
     bandwidth: str | float = "median"
-    ridge: float = 0.1
+    ridge: float = 0.01
 
     def __post_init__(self) -> None:
         """Refuse settings without a meaning."""
@@ -70,8 +70,9 @@ class DynamicRelativeWeights:
     ) -> Tensor:  # (n,)  mean one, no gradient
         """Weights of the training batch; ones where there is nothing to tell points apart by."""
         ratio = self.ratio(train_z, val_z, inside)
-        mean = ratio.mean()  # zero where no validation point counts, or all are far away
-        return torch.where(mean > 0, ratio / torch.where(mean > 0, mean, 1.0), 1.0)
+        mean = ratio.mean()
+        some = mean > 0 if inside is None else (mean > 0) & (inside.sum() > 0)
+        return torch.where(some, ratio / torch.where(some, mean, 1.0), 1.0)
 
     @torch.no_grad()
     def ratio(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
@@ -84,10 +85,9 @@ class DynamicRelativeWeights:
             phi_val = _gaussian(val, val, width)  # (m, m)
             member = phi_val.new_ones(len(val)) if inside is None else inside.detach().to(dtype)
             share = member / torch.where(member.sum() > 0, member.sum(), 1.0)  # (m,)
-            theta = relative_coefficients(phi_train, phi_val, share, eta=self.eta, ridge=self.ridge)
+            ratio = relative_ratio(phi_train, phi_val, share, eta=self.eta, ridge=self.ridge)
             # the truth is bounded so; an estimate is not, unless one says it
-            most = 1 / self.eta if self.eta > 0 else float("inf")
-            return (phi_train @ theta).clamp(max=most)
+            return ratio.clamp(0, 1 / self.eta if self.eta > 0 else float("inf"))
 
     def _width(self, train: Tensor) -> Tensor:
         """Kernel width; where points differ by rounding only, so wide that they are all alike."""
@@ -98,24 +98,24 @@ class DynamicRelativeWeights:
         return torch.where(median > 10 * torch.finfo(train.dtype).eps * size, median, 1 + size)
 
 
-def relative_coefficients(
+def relative_ratio(
     phi_train: Tensor,  # (n, b)
     phi_val: Tensor,  # (m, b)
     share: Tensor,  # (m,)  weights of the validation points, sum one
     *,
     eta: float,
     ridge: float,
-) -> Tensor:  # (b,)
-    r"""Coefficients :math:`\max(0, (H + \lambda I)^{-1} h)` of the relative ratio."""
-    of_val = phi_val.mT @ (share[:, None] * phi_val)  # (b, b)
-    of_train = phi_train.mT @ phi_train / len(phi_train)  # (b, b)
-    matrix = eta * of_val + (1 - eta) * of_train
-    matrix = matrix + ridge * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+) -> Tensor:  # (n,)
+    """The least-squares ratio at the training points, as it comes: it may be negative."""
+    of_val = share @ phi_val  # (b,)
+    mean = eta * of_val + (1 - eta) * phi_train.mean(0)  # (b,)
+    train, val = phi_train - mean, phi_val - mean
+    matrix = eta * val.mT @ (share[:, None] * val) + (1 - eta) * train.mT @ train / len(train)
+    matrix = matrix + ridge * torch.eye(len(mean), dtype=mean.dtype, device=mean.device)
     # positive definite by the ridge; "ex" and triangular solves never wait for the device
-    lower, _ = torch.linalg.cholesky_ex(matrix)
-    h = (share @ phi_val)[:, None]  # (b, 1)
-    half = torch.linalg.solve_triangular(lower, h, upper=False)
-    return torch.linalg.solve_triangular(lower.mT, half, upper=True)[:, 0].clamp(min=0)
+    lower, _ = torch.linalg.cholesky_ex(matrix)  # (b, b)
+    half = torch.linalg.solve_triangular(lower, (of_val - mean)[:, None], upper=False)  # (b, 1)
+    return 1 + (train @ torch.linalg.solve_triangular(lower.mT, half, upper=True))[:, 0]
 
 
 def _gaussian(x: Tensor, y: Tensor, width: Tensor) -> Tensor:
