@@ -188,7 +188,7 @@ def evidence(split_seed=0):
     )
 
 
-@pytest.mark.parametrize("split_on", ["input", "hidden"])
+@pytest.mark.parametrize("split_on", ["auto", "input", "hidden"])
 def test_giw_finds_the_blob_that_training_does_not_have(split_on):
     split = GIW(split_on=split_on).split(evidence())
     truth = torch.arange(30) % 3 < 2
@@ -230,7 +230,7 @@ def test_an_unknown_representation_is_refused(make):
 
 
 def test_an_unknown_place_to_split_is_refused():
-    with pytest.raises(ValueError, match="hidden, input"):
+    with pytest.raises(ValueError, match="auto, hidden, input"):
         GIW(split_on="loss")
 
 

@@ -1,7 +1,7 @@
 """Ablations: a method or a problem with one thing changed, by name.
 
 ``hidden``              weights from hidden layers (GIW-F, DIW-F) instead of losses
-``input``               the split sees inputs instead of the hidden layer
+``input``, ``fc1``      the split sees inputs, or the hidden layer as in the paper
 ``osvm_text``, ``osvm_code``   the published split with either published threshold
 ``soft``                posterior membership in both terms
 ``paper_bandwidth``     the published kernel width
@@ -132,8 +132,9 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
     "hidden": lambda method: method_named(method, representation="hidden"),
     "paper_bandwidth": lambda method: method_named(method, weigh=DynamicWeights(bandwidth="paper")),
     "input": _giw(split_on="input"),
-    "osvm_text": _giw(splitter=SupportSplitter(scorer="osvm", threshold="text")),
-    "osvm_code": _giw(splitter=SupportSplitter(scorer="osvm", threshold="code")),
+    "fc1": _giw(split_on="hidden"),
+    "osvm_text": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="text")),
+    "osvm_code": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="code")),
     "soft": _giw(splitter=SupportSplitter(membership="soft")),
 }
 KNOWN = (*SIMPLE, "oracle", "out_to_in_R", "in_to_out_R", "n_train_N", "n_val_N")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from giw.cli.bench import bench
 from giw.cli.demo import demo
 from giw.cli.report import report
 
@@ -36,6 +37,7 @@ def main(
 
 
 app.command()(demo)
+app.command()(bench)
 app.command()(report)
 
 __all__ = ["app"]

@@ -14,6 +14,7 @@ does not contain) and the paper's one-class SVM, ``splitter=SupportSplitter(scor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from giw.methods.plain import PlainMethod
 from giw.objective import DynamicWeights, Weigh, effective_share, generalized_risk
-from giw.support import SupportSplit, SupportSplitter
+from giw.support import SupportSplit, SupportSplitter, choose_representation
 from giw.training import (
     Batch,
     Evidence,
@@ -34,7 +35,8 @@ from giw.training import (
     losses_of_both,
 )
 
-SPLIT_ON = ("hidden", "input")
+Layer = Callable[[Tensor], Tensor]
+SPLIT_ON = ("auto", "hidden", "input")
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,11 @@ class GIW(PlainMethod):
     ----------
     representation : {"loss", "hidden"}, default="loss"
         What two points are compared by when weights are estimated.
-    split_on : {"hidden", "input"}, default="hidden"
-        What the split sees: the pretrained net's hidden layer, as in the paper, or the inputs
-        themselves. A net that learnt to merge subclasses may hide what tells them apart.
+    split_on : {"auto", "hidden", "input"}, default="auto"
+        What the split sees: the pretrained net's hidden layer, as in the paper, the inputs
+        themselves, or whichever of the inputs and the net's layers best finds a class, or a part
+        of one, that was hidden from the rest of the *training* data. A net that learnt to merge
+        subclasses may hide in its last layers what tells them apart.
     splitter : SupportSplitter, optional
         How the validation data are split; calibrated nearest neighbours if not given.
     weigh : DynamicWeights
@@ -57,7 +61,7 @@ class GIW(PlainMethod):
     name: ClassVar[str] = "giw"
     pretrains: ClassVar[bool] = True
     representation: str = "loss"
-    split_on: str = "hidden"
+    split_on: str = "auto"
     splitter: SupportSplitter | None = None
     weigh: Weigh = field(default_factory=DynamicWeights)
 
@@ -75,18 +79,40 @@ class GIW(PlainMethod):
         The net was fitted to the rows it has seen, so the others calibrate its hidden layer; the
         inputs were fitted to nothing, and all rows serve.
         """
-        y, seen = evidence.y_train, evidence.seen
         splitter = (
             SupportSplitter(random_state=evidence.random_state)
             if self.splitter is None
             else clone(self.splitter)
         )
+        represent, fitted = self._representation(evidence, splitter)
+        z, z_val = represent(evidence.x_train), represent(evidence.x_val)
+        y, seen = evidence.y_train, evidence.seen
+        if fitted:
+            splitter.fit(z[seen], y[seen], z_calibration=z[~seen], y_calibration=y[~seen])
+        else:
+            splitter.fit(z, y)
+        return splitter.split(z_val, evidence.y_val)
+
+    def _representation(self, evidence: Evidence, splitter: SupportSplitter) -> tuple[Layer, bool]:
+        """What the split sees, and whether that was fitted to training rows.
+
+        A splitter of the user's own keeps its scorer; the default one takes the scorer, unit norm
+        or not, that the chosen representation was best with.
+        """
         if self.split_on == "input":
-            z_val = _flat_input(evidence.x_val)
-            return splitter.fit(_flat_input(evidence.x_train), y).split(z_val, evidence.y_val)
-        z = evidence.hidden(evidence.x_train)
-        splitter.fit(z[seen], y[seen], z_calibration=z[~seen], y_calibration=y[~seen])
-        return splitter.split(evidence.hidden(evidence.x_val), evidence.y_val)
+            return _flat_input, False
+        if self.split_on == "hidden" or evidence.layer is None:
+            return evidence.hidden, True
+        layer, rows = evidence.layer, evidence.x_train[~evidence.seen]
+        candidates = {"input": _flat_input(rows)}
+        candidates |= {name: layer(name, rows) for name in evidence.layers}
+        labels = evidence.y_train[~evidence.seen]
+        choice = choose_representation(candidates, labels, random_state=evidence.random_state)
+        if self.splitter is None:
+            splitter.set_params(scorer=choice.scorer)
+        if choice.name == "input":
+            return _flat_input, False
+        return lambda x: layer(choice.name, x), True
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """The generalized risk of one step."""

@@ -27,7 +27,7 @@ from giw.training.config import TrainingConfig
 from giw.training.descent import Descent, FlatData, Loss
 from giw.training.evaluation import Evaluation
 from giw.training.forward import sample_losses
-from giw.training.net import FunctionalNet, as_input, predict_in_blocks
+from giw.training.net import FunctionalNet, as_input, named_layers, predict_in_blocks
 from giw.training.optimizer import (
     adam_state,
     load_adam_state,
@@ -389,10 +389,17 @@ class Group:
     def _evidence(self, trial: int, start: Pretrained) -> Evidence:
         data, net = self.datas[trial], FunctionalNet(copy.deepcopy(self.modules[trial]).train())
         net.set_buffers(start.buffers)
+
+        def layer(name: str, x: Tensor) -> Tensor:
+            parts = [named_layers(net, start.params, as_input(b))[name] for b in x.split(4096)]
+            return torch.cat(parts)
+
         return Evidence(
             data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(self.device),
             hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
             random_state=start.random_state,
+            layers=tuple(named_layers(net, start.params, as_input(data.x_train[:2]))),
+            layer=layer,
         )  # fmt: skip
 
     def _memberships(self, splits: Sequence[SupportSplit | None]) -> tuple[Tensor, Tensor]:

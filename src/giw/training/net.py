@@ -71,6 +71,32 @@ class FunctionalNet:
         return logits, unit_norm(hidden)
 
 
+def named_layers(net: FunctionalNet, params: Params, x: Tensor) -> dict[str, Tensor]:
+    """Every named layer of a net for a few inputs, (n, width) each; none if it names none."""
+    if not callable(getattr(net.module, "layers", None)):
+        return {}
+    named = {f"module.{name}": p for name, p in net_params(params).items()}
+    was_training = net.module.training
+    net.module.eval()
+    try:
+        with torch.no_grad():
+            found: dict[str, Tensor] = functional_call(_Layers(net.module), named, (x,))
+    finally:
+        net.module.train(was_training)
+    return {name: z.flatten(1) for name, z in found.items()}
+
+
+class _Layers(nn.Module):
+    """``layers`` as a forward pass."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        return self.module.layers(x)  # type: ignore[operator]
+
+
 def net_params(params: Params) -> Params:
     """The net's share of the parameters, without the method's own."""
     return {name: p for name, p in params.items() if not name.startswith(OWN)}

@@ -81,6 +81,8 @@ class Evidence:
     seen: Tensor  # (n,) bool
     hidden: Callable[[Tensor], Tensor]  # inputs → unit-norm features of the frozen net
     random_state: int
+    layers: tuple[str, ...] = ()  # names of the frozen net's layers, the first one first
+    layer: Callable[[str, Tensor], Tensor] | None = None  # name, inputs → that layer's output
 
 
 class Method(Protocol):

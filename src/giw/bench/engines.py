@@ -1,0 +1,130 @@
+"""Where jobs run: here, in processes side by side, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from giw.bench.plan import Job
+from giw.bench.runner import Runner
+from giw.bench.store import Store
+from giw.shift import paper_samples
+
+ENGINES = ("local", "ray")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where data are, where results go, and what to compute on."""
+
+    store: Path
+    data_dir: Path | None
+    device: str = "cpu"
+    threads: int | None = None  # CPU threads of one process
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a job: how many runs were written, or why none were."""
+
+    job: Job
+    written: int
+    error: str = ""
+
+
+def run_jobs(
+    jobs: Sequence[Job], place: Place, *, engine: str = "local", processes: int = 1
+) -> Iterator[Done]:
+    """Run jobs and tell of each one as it ends.
+
+    Every finished run is in the store before it is told of. Jobs of one data set stay together,
+    so that a process reads its files once.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    place : Place
+    engine : {"local", "ray"}
+        ``"ray"`` needs ``pip install 'giw[ray]'`` and uses the cluster that ``ray.init`` finds,
+        or starts a local one.
+    processes : int, default=1
+        Local processes; several may share one GPU. 1 runs in this process.
+    """
+    if engine == "ray":
+        yield from _on_ray(jobs, place)
+    elif engine != "local":
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    elif processes == 1:
+        for job in jobs:
+            yield run_job(job, place)
+    else:
+        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+        with ProcessPoolExecutor(processes, mp_context=context) as pool:
+            waiting = [pool.submit(run_job, job, place) for job in jobs]
+            for future in as_completed(waiting):
+                yield future.result()
+
+
+def run_job(job: Job, place: Place) -> Done:
+    """Run what no other process is running or has run, and write each result."""
+    if place.threads is not None:
+        torch.set_num_threads(place.threads)
+    store = Store(place.store)
+    with ExitStack() as claims:
+        # claimed first and looked up second: a run that another process has just written counts
+        mine = [run for run in job.runs if claims.enter_context(store.claim(run))]
+        runs = tuple(run for run in mine if not store.has(run))
+        if not runs:
+            return Done(job, 0)
+        try:
+            runner = _runner(job.first.dataset, place)
+            for result in runner.run(Job(runs)):
+                store.write(result)
+        except (ValueError, OSError, RuntimeError) as error:
+            return Done(job, 0, f"{type(error).__name__}: {error}")
+    return Done(job, len(runs))
+
+
+_RUNNERS: dict[tuple[str, str | None, str], Runner] = {}
+
+
+def _runner(dataset: str, place: Place) -> Runner:
+    """The runner of this process for a data set; only one data set is kept in memory."""
+    key = (dataset, None if place.data_dir is None else str(place.data_dir), place.device)
+    if key not in _RUNNERS:
+        _RUNNERS.clear()
+        _RUNNERS[key] = Runner(paper_samples(dataset, place.data_dir), device=place.device)
+    return _RUNNERS[key]
+
+
+def _on_ray(jobs: Sequence[Job], place: Place) -> Iterator[Done]:
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'") from None
+    if not ray.is_initialized():
+        ray.init(ignore_reinit_error=True, log_to_driver=False, include_dashboard=False)
+    gpus = float(place.device.startswith("cuda"))
+    task: Any = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=2)(run_job)
+    waiting = [task.remote(job, place) for job in jobs]
+    while waiting:
+        ready, waiting = ray.wait(waiting, num_returns=1)
+        yield ray.get(ready[0])
+
+
+def default_device() -> str:
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def default_threads(processes: int) -> int:
+    """CPU threads of each of so many processes."""
+    return max(1, (os.cpu_count() or 1) // processes)
