@@ -151,3 +151,11 @@ def test_the_answer_says_when_giw_wins_and_when_it_loses():
     assert "in 0 of 1 setting; its accuracy is −44.7 points" in lost
     assert "(honest protocol, 12 epochs, seed 0)" in won
     assert "GIW as it is was not run" in sentence(diw=[0.5])
+
+
+def test_ablations_alone_make_a_report_too(tmp_path):
+    runs = [Run("mnist", "iii", "support", "giw", t, variant="soft", epochs=12) for t in (0, 1)]
+    report = bench_report([made_up(run) for run in runs])
+    assert "GIW as it is was not run" in report.page.answer
+    assert "soft-e12-s0" in [sheet.name for sheet in report.sheets]
+    assert report.write(tmp_path).exists()

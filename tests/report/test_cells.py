@@ -86,3 +86,15 @@ def test_methods_beyond_the_ten_come_last():
     (experiment,), _ = gather([made_up(run("train_only"), 0.5)])
     assert len(experiment.methods) == 11
     assert experiment.methods[-1] == "train_only"
+
+
+def test_the_experiment_with_most_runs_of_plain_methods_comes_first():
+    runs = [run(epochs=20, variant=f"n_val_{n}") for n in (10, 20, 40)]
+    experiments, _ = gather([made_up(r) for r in [*runs, run(epochs=30)]])
+    assert [e.epochs for e in experiments] == [30, 20]
+
+
+def test_an_experiment_of_ablations_alone_has_no_protocol_to_show():
+    (experiment,), _ = gather([made_up(run(variant="soft"))])
+    assert experiment.protocols() == []
+    assert experiment.dataset_cases == []

@@ -59,6 +59,7 @@ def test_scores_are_pooled_over_trials_and_told_in_words():
     (experiment,), _ = gather(results)
     picture = score_picture(experiment)
     assert "MNIST (iii), honest: 50% of inside and 50% of outside points" in picture.alt
+    assert "Missing, no scores stored: MNIST (iv), Color-MNIST (iii)" in picture.caption
     bars = picture.figure.get_axes()[0].containers
     assert [sum(bar.get_height() for bar in group) for group in bars] == [4, 4]
 
@@ -137,6 +138,7 @@ def test_kernels_and_samples_are_drawn_where_they_are_stored():
     (kernels,) = kernel_pictures(experiment, [])
     assert kernels.name == "kernels-e12-s0-color_mnist-iii-support-honest"
     assert [axes.get_title() for axes in kernels.figure.get_axes()] == ["DIW", "GIW"]
+    assert "Missing, not stored: Val-only, Pretrain-val, Reweight" in kernels.caption
     titles = [axes.get_title() for axes in sample_picture(experiment, []).figure.get_axes()]
     assert titles == ["Color-MNIST (iii)\ntraining", "Color-MNIST (iii)\nvalidation"]
 

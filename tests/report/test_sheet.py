@@ -75,3 +75,10 @@ def test_a_row_with_a_cell_too_few_is_refused():
 
 def test_a_sheet_without_bold_cells_does_not_speak_of_stars():
     assert "*" not in text_sheet(Sheet("s", "t", ["a", "b"], [Group("", [[Entry("x"), MISSING]])]))
+
+
+def test_a_wide_latex_table_is_shrunk_and_its_braces_close():
+    wide = latex_sheet(Sheet("s", "t", ["a"] * 9, []))
+    assert r"\resizebox{\textwidth}{!}{%" in wide
+    assert wide.count("{") == wide.count("}")
+    assert "resizebox" not in latex_sheet(SHEET)

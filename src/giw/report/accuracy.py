@@ -14,7 +14,7 @@ from giw.report.tables import Row
 from giw.shift import SHIFTS
 
 MEASURE = "Test accuracy in percent: mean ± standard deviation over trials of the mean over the last ten epochs."  # noqa: E501
-BOLD = "Bold: the highest mean, and methods that a two-sided paired t-test over the trials does not tell from it at the 5 % level."  # noqa: E501
+BOLD = "Bold: the highest mean of what was run, and methods that a two-sided paired t-test over the trials does not tell from it at the 5 % level."  # noqa: E501
 Standings = Mapping[str, Row]
 
 

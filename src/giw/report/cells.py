@@ -120,7 +120,7 @@ def order_of(place: Place) -> tuple[int, int]:
 
 
 def gather(results: Sequence[Result]) -> tuple[list[Experiment], list[str]]:
-    """Sort results into experiments, the one with most runs first.
+    """Sort results into experiments, the one with most runs of methods as they are first.
 
     Returns
     -------
@@ -154,4 +154,10 @@ def gather(results: Sequence[Result]) -> tuple[list[Experiment], list[str]]:
             )
         trials[run.trial] = result
     experiments = [Experiment(*pair, found) for pair, found in cells.items()]
-    return sorted(experiments, key=lambda e: (-e.n_results, e.epochs, e.seed)), remarks
+
+    def size(experiment: Experiment) -> tuple[int, int]:
+        plain = [trials for key, trials in experiment.cells.items() if not key.variant]
+        return sum(map(len, plain)), experiment.n_results
+
+    experiments.sort(key=lambda e: (*(-n for n in size(e)), e.epochs, e.seed))
+    return experiments, remarks

@@ -93,6 +93,7 @@ def score_picture(experiment: Experiment) -> Picture | None:
     columns = [
         setting_name(*p) for p in DATASET_CASES if any(c == setting_name(*p) for _, c in scores)
     ]
+    absent = [setting_name(*p) for p in DATASET_CASES if setting_name(*p) not in columns]
     parts = [
         f"{column}, {row}: {np.mean(p[s] > 0.05):.0%} of inside and {np.mean(p[~s] > 0.05):.0%} of "
         "outside points above 0.05"
@@ -104,7 +105,8 @@ def score_picture(experiment: Experiment) -> Picture | None:
         alt="Histograms of p-values. " + "; ".join(parts) + ".",
         caption=f"p-values of validation points of all trials, GIW under support shift, "
         f"{experiment.name}, coloured by the truth, which the method does not see. The dashed line "
-        "is the cut at 0.05: what lies to its right is called inside.",
+        "is the cut at 0.05: what lies to its right is called inside."
+        + (f" Missing, no scores stored: {', '.join(absent)}." if absent else ""),
         name=f"scores-{experiment.slug}",
         wide=True,
     )
@@ -256,13 +258,15 @@ def kernel_pictures(experiment: Experiment, remarks: list[str]) -> list[Picture]
     for (place, protocol), by_method in found.items():
         ordered = {name_of(m): by_method[m] for m in experiment.methods if m in by_method}
         words = f"{setting_name(*place[:2])}, {shift_name(place.shift)}, {protocol} protocol"
+        absent = [name_of(m) for m in experiment.methods if m not in by_method]
         pictures.append(
             Picture(
                 picture_grid(ordered),
                 alt=f"First-layer kernels on {words} of {', '.join(ordered)}.",
                 caption=f"Kernels of the first layer on {words}, {experiment.name}, first trial "
                 "that stored them. Colour channels as they are in the image; brighter is larger in "
-                "absolute value, relative to the largest of the method.",
+                "absolute value, relative to the largest of the method."
+                + (f" Missing, not stored: {', '.join(absent)}." if absent else ""),
                 name=f"kernels-{experiment.slug}-{'-'.join(place)}-{protocol}",
             )
         )

@@ -55,7 +55,8 @@ def split_sheet(experiment: Experiment) -> Sheet | None:
             "uses; share inside estimates the share of the test distribution within the training "
             "support. False outside: inside points called outside, as a share of the inside ones; "
             "false inside likewise. AUROC is of the p-values. A dash: not logged or not defined. "
-            "Where a setting is not here, no method split in it, as under class-prior shift."
+            "Where a setting is not here, no method that splits was run in it; under class-prior "
+            "shift the paper's GIW does not split."
         ],
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from giw.report.tables import LATEX, MARKDOWN, escape
 
+WIDE = 8  # columns; a LaTeX table with more is shrunk to the width of the text
 STAR = "*"  # plain text has no bold letters
 
 
@@ -135,7 +136,7 @@ def _bars(cells: Iterable[str]) -> str:
 
 
 def latex_sheet(sheet: Sheet) -> str:
-    """The table in LaTeX, a floating one with caption and label (package booktabs)."""
+    """The table in LaTeX, a floating one with caption and label (packages booktabs, graphicx)."""
 
     def shown(entry: Entry) -> str:
         text = escape(entry.text, LATEX)
@@ -146,6 +147,8 @@ def latex_sheet(sheet: Sheet) -> str:
     caption = ". ".join([sheet.title.rstrip("."), *(note.rstrip(".") for note in sheet.notes)])
     lines = [r"\begin{table}", r"\centering\footnotesize"]
     lines += [rf"\caption{{{escape(caption, LATEX)}.}}", rf"\label{{tab:{sheet.name}}}"]
+    shrunk = len(sheet.head) > WIDE
+    lines += [r"\resizebox{\textwidth}{!}{%"] if shrunk else []
     lines += [rf"\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}", r"\toprule"]
     lines += [_ampersands(escape(head, LATEX) for head in sheet.head)]
     for group in sheet.groups:
@@ -154,7 +157,8 @@ def latex_sheet(sheet: Sheet) -> str:
             label = escape(group.label, LATEX)
             lines += [rf"\multicolumn{{{len(sheet.head)}}}{{l}}{{\textit{{{label}}}}} \\"]
         lines += [_ampersands(map(shown, row)) for row in group.rows]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
+    lines += [r"\bottomrule", r"\end{tabular}" + ("}" if shrunk else ""), r"\end{table}"]
+    return "\n".join(lines) + "\n"
 
 
 def _ampersands(cells: Iterable[str]) -> str:
