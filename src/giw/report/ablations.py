@@ -358,9 +358,10 @@ def protocol_sheet(experiment: Experiment) -> Sheet | None:
         notes=[
             MEASURE,
             "Honest: validation points are no training points and are drawn anew in each trial. "
-            "Published: they are drawn from the training pool and stay in it. Difference: "
-            "published minus honest over the trials that both have, which share their seed and "
-            "initial net; p by a two-sided paired t-test.",
+            "Published: they are drawn once for all trials from the training pool and stay in it, "
+            "so that the spread over trials leaves out the draw. Difference: published minus "
+            "honest over the trials that both have, which share label noise and initial net; p by "
+            "a two-sided paired t-test.",
         ],
     )
 
