@@ -503,6 +503,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=500, help="validation samples per size")
     parser.add_argument("--rows", type=int, default=None, help="training rows at most")
     parser.add_argument("--pool", type=int, default=12_000, help="validation pool at most")
+    parser.add_argument("--no-choice", action="store_true", help="do not compare features")
     parser.add_argument("--on", default="mnist", choices=SETTINGS, help="for peers and scorers")
     parser.add_argument("--layers", default="fc1,conv2", help="for peers")
     parser.add_argument("--data", default=None, help="data folder; else GIW_DATA")
@@ -539,7 +540,7 @@ def main() -> None:
             continue
         splits = []
         for t in trials:
-            if not splits:  # once is enough to show
+            if not splits and not args.no_choice:  # once is enough to show
                 choice = choose_representation(t.calibration, t.y_calibration, random_state=t.seed)
                 print(f"\n{what}, trial {t.seed}: {choice.summary()}", flush=True)
             splits.append(split_pool(t))
