@@ -72,8 +72,8 @@ class KNN:
     where :math:`d_k` is the mean distance to the k nearest training rows and
     :math:`\bar d_k(z)` its average over training rows near z. With :math:`\rho = 0` sparse parts of
     the support look strange, with :math:`\rho = 1` strange parts of the plane look ordinary
-    wherever the nearest training rows are sparse too; halfway is best of both (the table in
-    ``docs/support.md``).
+    wherever the nearest training rows are sparse too; ``benchmarks/support.py scorers`` compares
+    them.
 
     An exact copy of a training row says nothing about new data, so one copy at distance zero is
     not counted as a neighbour: a validation point that *is* a training point is scored as if its
