@@ -121,18 +121,40 @@ def _with_constant(features: Features, x: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(phi[:, :1]), phi], 1)
 
 
-def held_out_losses(features: Features, samples: TwoSamples, ridges: list[float]) -> list[float]:
-    """Logistic loss of each ridge on folds that took no part in the fit."""
+@dataclass(frozen=True)
+class HeldOut:
+    """Logistic loss of each point under a fit that it took no part in."""
+
+    on_train: Tensor  # (..., n)
+    on_val: Tensor  # (..., m)
+    share: Tensor  # (m,)
+
+    def mean(self) -> Tensor:
+        """Both samples weighing the same, (...)."""
+        return self.on_train.mean(-1) + (self.on_val * self.share).sum(-1)
+
+    def clearly_above(self, other: HeldOut) -> bool:
+        """Whether this loss is higher by more than one standard error of the difference."""
+        train, val = self.on_train - other.on_train, self.on_val - other.on_val
+        average = (val * self.share).sum()
+        variance = train.var(correction=0) / len(train)
+        variance = variance + (self.share.square() * (val - average).square()).sum()
+        return bool(train.mean() + average > variance.sqrt())
+
+
+def held_out_losses(features: Features, samples: TwoSamples, ridges: list[float]) -> HeldOut:
+    """Loss of every point for every ridge, (ridges, n) and (ridges, m)."""
     n_folds = min(MOST_FOLDS, len(samples.val))
     fold_train, fold_val = fold_numbers(samples.train, n_folds), fold_numbers(samples.val, n_folds)
     phi_train, phi_val = (_with_constant(features, x) for x in (samples.train, samples.val))
-    losses = [0.0] * len(ridges)
+    on_train = phi_train.new_zeros(len(ridges), len(phi_train))
+    on_val = phi_train.new_zeros(len(ridges), len(phi_val))
     for fold in range(n_folds):
         out_train, out_val = fold_train == fold, fold_val == fold
         rest = phi_train[~out_train] if bool((~out_train).any()) else phi_train
         share = torch.where(out_val, 0.0, samples.share)
         theta = torch.zeros_like(phi_val[0])
-        for index, ridge in enumerate(ridges):
+        for index, ridge in enumerate(ridges):  # from strong to weak, each from the last
             theta = logistic_coefficients(
                 partial(iter, [rest]),
                 len(rest),
@@ -142,10 +164,9 @@ def held_out_losses(features: Features, samples: TwoSamples, ridges: list[float]
                 start=theta,
                 tolerance=1e-6,
             )
-            losses[index] += float(softplus(phi_train[out_train] @ theta).sum()) / len(phi_train)
-            on_val = softplus(-(phi_val[out_val] @ theta)) * samples.share[out_val]
-            losses[index] += float(on_val.sum())
-    return losses
+            on_train[index, out_train] = softplus(phi_train[out_train] @ theta)
+            on_val[index, out_val] = softplus(-(phi_val[out_val] @ theta))
+    return HeldOut(on_train, on_val, samples.share)
 
 
 class ClassifierRatio(RatioEstimator):
@@ -156,9 +177,10 @@ class ClassifierRatio(RatioEstimator):
 
     .. math:: \log w(x) = \theta_0 + \theta^\top \phi(x) ,
 
-    on one of three sets of functions, chosen together with the penalty by five-fold
-    cross-validated likelihood: the features, the features and their squares (exact for Gaussians
-    with uncorrelated features), or Gaussian kernel functions around points of both samples.
+    on one of three sets of functions: the features, the features and their squares (exact for
+    Gaussians with uncorrelated features), or Gaussian kernel functions around points of both
+    samples. The penalty is chosen by five-fold cross-validated likelihood, and a richer set is
+    taken only where it is better by more than one standard error.
 
     Parameters
     ----------
@@ -253,15 +275,19 @@ class ClassifierRatio(RatioEstimator):
 
 
 def _choose(few: TwoSamples, maps: dict[str, Features], ridges: list[float]) -> tuple[str, float]:
+    """The simplest functions that no richer ones clearly beat, each with its best ridge."""
     names = list(maps)
     if not few.can_hold_out or len(names) * len(ridges) == 1:
         return names[0], ridges[0]
-    best, lowest = (names[0], ridges[0]), math.inf
+    chosen: tuple[str, float] | None = None
+    lowest: HeldOut | None = None
     for name in names:
-        for ridge, loss in zip(ridges, held_out_losses(maps[name], few, ridges), strict=True):
-            if loss < lowest - 1e-12:
-                best, lowest = (name, ridge), loss
-    return best
+        losses = held_out_losses(maps[name], few, ridges)
+        index = int(losses.mean().argmin())
+        loss = HeldOut(losses.on_train[index], losses.on_val[index], few.share)
+        if chosen is None or lowest is None or lowest.clearly_above(loss):
+            chosen, lowest = (name, ridges[index]), loss
+    return chosen or (names[0], ridges[0])
 
 
 def classifier_ratio(

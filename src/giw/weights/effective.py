@@ -49,18 +49,23 @@ def effective_sample_size(weight: Any) -> float:
 def warn_if_few(weight: Tensor, what: str) -> None:
     """Explain a collapse of the weights onto few training points, by the smallest of a batch."""
     w = weight.double()
-    n = w.shape[-1]
     effective = float((w.sum(-1).square() / w.square().sum(-1)).min())
-    if effective < FEWEST_EFFECTIVE * n:
-        warnings.warn(
-            f"{what}: the effective sample size is {effective:.1f} of {n} training points "
-            f"(under {FEWEST_EFFECTIVE:.0%}): few points carry almost all of the weight, and a "
-            "weighted mean is about as noisy as a mean of that many points. The validation data "
-            "lie where training data are rare or absent: look at giw.SupportSplitter for the part "
-            "outside, or use a wider bandwidth, a larger ridge or a lower upper bound",
-            EffectiveSampleSizeWarning,
-            stacklevel=3,
-        )
+    warn_of(effective, w.shape[-1], what, stacklevel=4)
+
+
+def warn_of(effective: float, n: int, what: str, *, stacklevel: int = 3) -> None:
+    """Warn if the effective sample size is under five per cent of the training points."""
+    if effective >= FEWEST_EFFECTIVE * n:
+        return
+    warnings.warn(
+        f"{what}: the effective sample size is {effective:.1f} of {n} training points "
+        f"(under {FEWEST_EFFECTIVE:.0%}): few points carry almost all of the weight, and a "
+        "weighted mean is about as noisy as a mean of that many points. The validation data "
+        "lie where training data are rare or absent: look at giw.SupportSplitter for the part "
+        "outside, or use a wider bandwidth, a larger ridge or a lower upper bound",
+        EffectiveSampleSizeWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def mean_one(weight: Tensor) -> Tensor:

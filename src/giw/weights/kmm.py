@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import as_pair, as_points, check_positive, like
@@ -17,7 +19,7 @@ from giw.kernels import (
     representatives,
 )
 from giw.weights.basis import GaussianBasis, Units, candidate_widths, row_blocks
-from giw.weights.effective import mean_one, warn_if_few
+from giw.weights.effective import mean_one, warn_if_few, warn_of
 from giw.weights.estimator import RatioEstimator, TwoSamples, check_auto, check_members
 from giw.weights.least_squares import RIDGES, choose
 from giw.weights.quadratic import DenseKernel, FactoredKernel, interior_point, sum_bounds
@@ -27,7 +29,7 @@ BANDWIDTHS = ("auto", "median", "paper")
 MOST_SMALL = 1_000  # points up to which numpy beats torch's cost per call
 MOST_DENSE = 2_000  # points up to which the kernel matrix is held in full
 MOST_MEDIAN_POINTS = 2_000
-SMALL_LEFT = 1e-5  # what the small solver may leave out of the kernel's diagonal
+SMALL_LEFT = 1e-4  # what the small solver may leave out of the kernel's diagonal
 
 
 def kmm(
@@ -158,41 +160,50 @@ def _papers_weights(
 ) -> Any:
     """The problem with a given ridge, solved as it stands."""
     train, val = as_pair(x_train, x_val, batched=True)
-    member = check_members(val_weight, val).double()
+    member = None if val_weight is None else check_members(val_weight, val).double()
     n = train.shape[-2]
     if n == 1 or upper == 1:
         return like(torch.ones_like(train[..., 0]), x_train)
-    inverse = _gammas(train, bandwidth, gamma)  # (..., 1, 1)
+    problem: dict[str, Any] = {"ridge": ridge, "upper": upper, "tolerance": tolerance}
     # a ridge of 1e-5 beside eigenvalues of n: single precision would not see it
     a, b = train.double(), val.double()
+    if n <= MOST_SMALL and a.ndim == 2 and a.device.type == "cpu":
+        width = float(gamma) if gamma is not None else float(_gammas(train, bandwidth, None))
+        small = _small_weights(a.numpy(), b.numpy(), member, gamma=width, **problem)
+        if small is not None:
+            return like(torch.from_numpy(small).to(train.dtype), x_train)
+    if member is None:
+        member = torch.ones_like(b[..., 0])
+    inverse = _gammas(train, bandwidth, gamma)  # (..., 1, 1)
     kappa = n * _kernel_means(a, b, member / member.sum(-1, keepdim=True), inverse)  # (..., n)
-    bounds = sum_bounds(n)
-    raw: Tensor | None = None
-    if n <= MOST_SMALL and train.ndim == 2 and train.device.type == "cpu":
-        features, left = pivoted_cholesky(a.numpy(), gamma=float(inverse))
-        if left <= SMALL_LEFT:
-            raw = torch.as_tensor(
-                small_interior_point(
-                    features,
-                    kappa.numpy(),
-                    ridge=ridge,
-                    upper=upper,
-                    bounds=bounds,
-                    tolerance=tolerance,
-                )
-            )
-    if raw is None:
-        raw = interior_point(
-            _general_kernel(a, inverse),
-            kappa,
-            ridge=ridge,
-            upper=upper,
-            bounds=bounds,
-            tolerance=tolerance,
-        )
-    weight = mean_one(raw.clamp(0, upper))
+    kernel = _general_kernel(a, inverse)
+    weight = mean_one(
+        interior_point(kernel, kappa, bounds=sum_bounds(n), **problem).clamp(0, upper)
+    )
     warn_if_few(weight, "kmm")
     return like(weight.to(train.dtype), x_train)
+
+
+def _small_weights(
+    a: NDArray[np.float64],  # (n, d)
+    b: NDArray[np.float64],  # (m, d)
+    member: Tensor | None,  # (m,)
+    *,
+    gamma: float,
+    **problem: Any,
+) -> NDArray[np.float64] | None:  # (n,)
+    """Few points, all in numpy; nothing where few columns do not span the kernel."""
+    features, left = pivoted_cholesky(a, gamma=gamma)
+    if left > SMALL_LEFT:
+        return None
+    n = len(a)
+    squares = (a - b.T) ** 2 if a.shape[1] == 1 else ((a[:, None] - b) ** 2).sum(-1)  # (n, m)
+    cross = np.exp(-gamma * squares)
+    mean = cross.mean(1) if member is None else cross @ (member / member.sum()).numpy()
+    raw = small_interior_point(features, n * mean, bounds=sum_bounds(n), **problem)
+    weight = raw * (n / raw.sum())
+    warn_of(n * n / float(weight @ weight), n, "kmm", stacklevel=5)
+    return weight
 
 
 def _kernel_means(a: Tensor, b: Tensor, share: Tensor, gamma: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ def pivoted_cholesky(
     x: Vector,  # (n, d)
     *,
     gamma: float,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-5,
     most: int = 64,
 ) -> tuple[Vector, float]:  # (n, b), largest entry of what is left on the diagonal
     """Features F with F Fᵀ ≈ K for the Gaussian kernel, each column where most is missing."""

@@ -1,0 +1,374 @@
+"""Weight estimators beside their peers: time, peak memory, error against the truth, sample size.
+
+    python benchmarks/weights.py              # everything: about an hour on 2 cores
+    python benchmarks/weights.py --quick      # a small version of everything, minutes
+    python benchmarks/weights.py --only solver --only error --only scale
+
+Three tables, each printed as Markdown, ours and theirs from the same run on the same machine:
+
+solver  KMM with the paper's problem (n = 256 losses, m = 20), processor seconds from losses to
+        weights and relative gap of the objective, beside cvxopt, dense and sparse constraints.
+error   N(0, I) → N(0.75 e₁, I): what share of the squared error of equal weights is taken away.
+scale   one fit in a process of its own: wall and processor seconds, peak memory above the data,
+        error left, effective sample size.
+
+Peers come with ``pip install giw[peers]``; one that is missing is skipped with a line that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+import giw
+
+SHIFT = 0.75
+OURS = {
+    "giw kmm": giw.kmm,
+    "giw ulsif": giw.ulsif,
+    "giw rulsif": giw.rulsif,
+    "giw lsif": giw.lsif,
+    "giw kliep": giw.kliep,
+    "giw classifier": giw.classifier_ratio,
+}
+LIMIT_SECONDS = 900.0  # for one fit of the scale table
+# one thread each: threads that wait for each other on a busy machine measure the neighbours
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def installed(name: str) -> bool:
+    """Whether a peer is there; say so where it is not."""
+    if importlib.util.find_spec(name) is not None:
+        return True
+    print(f"(skipping {name}: not installed; pip install giw[peers])")
+    return False
+
+
+def peers() -> dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
+    """Other people's estimators, called as their documentation does, with their defaults."""
+    found: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {}
+    if installed("densratio"):
+        from densratio import densratio
+
+        def by_densratio(method):
+            def weights(train, val):
+                fitted = densratio(val, train, method=method, verbose=False)
+                return fitted.compute_density_ratio(train)
+
+            return weights
+
+        for method in ("uLSIF", "RuLSIF", "KLIEP"):
+            found[f"densratio {method}"] = by_densratio(method)
+    if installed("skada"):
+        from skada import _reweight as adapters
+
+        def by_skada(adapter):
+            def weights(train, val):
+                x = np.r_[train, val]
+                domain = np.r_[np.ones(len(train)), -2 * np.ones(len(val))].astype(int)
+                model = adapter()
+                model.fit(x, sample_domain=domain)
+                return model.compute_weights(x, sample_domain=domain)[: len(train)]
+
+            return weights
+
+        found["skada KMM"] = by_skada(adapters.KMMReweightAdapter)
+        found["skada Gaussian"] = by_skada(adapters.GaussianReweightAdapter)
+        found["skada discriminator"] = by_skada(adapters.DiscriminatorReweightAdapter)
+        found["skada density"] = by_skada(adapters.DensityReweightAdapter)
+    return found
+
+
+def gaussian_pair(seed: int, n: int, m: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Training points, validation points, and the true ratio at the training points."""
+    rng = np.random.default_rng(seed)
+    train, val = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+    val[:, 0] += SHIFT
+    return train, val, np.exp(SHIFT * train[:, 0] - SHIFT**2 / 2)
+
+
+def error_left(weight: np.ndarray, truth: np.ndarray) -> float:
+    """Squared error of mean-one weights as a share of that of equal weights."""
+    weight = np.asarray(weight, dtype=float)
+    weight = weight / weight.mean()
+    return float(np.mean((weight - truth) ** 2) / np.mean((1 - truth) ** 2))
+
+
+def table(head: list[str], rows: list[list[str]]) -> None:
+    """Print Markdown."""
+    print("| " + " | ".join(head) + " |")
+    print("|" + " --- |" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(flush=True)
+
+
+# ---- solver
+
+
+def loss_shapes(seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What losses look like in training; from 'larger' on, validation losses are the larger."""
+    rng = np.random.default_rng(seed)
+    n, m = 256, 20
+    easy, rare = rng.random(n) < 0.6, np.arange(n) < 6
+    return {
+        "same": (rng.exponential(1, n), rng.exponential(1, m)),
+        "skewed": (rng.lognormal(-2, 1.5, n), rng.lognormal(-1, 1.5, m)),
+        "two modes": (
+            np.where(easy, rng.exponential(0.05, n), rng.normal(3, 0.7, n)),
+            rng.exponential(0.1, m),
+        ),
+        "early": (rng.normal(2.3, 0.1, n), rng.normal(2.4, 0.3, m)),
+        "larger": (rng.exponential(0.5, n), 1 + rng.exponential(1.5, m)),
+        "rare": (
+            np.where(rare, rng.normal(4, 0.5, n), rng.normal(0.1, 0.02, n)),
+            rng.normal(4, 0.5, m),
+        ),
+        "far": (rng.exponential(0.5, n), rng.normal(8, 0.5, m)),
+    }
+
+
+def by_cvxopt(train, val, *, gamma, ridge, upper, thin):
+    """The paper's problem as its authors call cvxopt; ``thin`` for sparse constraints."""
+    from cvxopt import matrix, solvers, sparse
+
+    n = len(train)
+    slack = (np.sqrt(n) - 1) / np.sqrt(n)
+    kernel = np.exp(-gamma * (train[:, None] - train) ** 2) + ridge * np.eye(n)
+    kappa = n * np.exp(-gamma * (train[:, None] - val) ** 2).mean(1)
+    rows = matrix(np.r_[np.ones((1, n)), -np.ones((1, n)), np.eye(n), -np.eye(n)])
+    limits = matrix(np.r_[n * (1 + slack), n * (slack - 1), upper * np.ones(n), np.zeros(n)])
+    solved = solvers.qp(
+        matrix(kernel),
+        matrix(-kappa),
+        sparse(rows) if thin else rows,
+        limits,
+        options={"show_progress": False},
+    )
+    return np.array(solved["x"])[:, 0], kernel, kappa
+
+
+def cpu_seconds(call: Callable[..., object], *args: object, **options: object) -> float:
+    """Least processor time of a call, by the same rule for all: whole batches of 0.03 s, best of 3.
+
+    Processor time on one thread, because on a busy machine wall time grows faster for long calls
+    than for short ones, which would flatter us.
+    """
+    start = time.process_time()
+    call(*args, **options)
+    repeats = max(1, int(0.03 / max(time.process_time() - start, 1e-6)))
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        for _ in range(repeats):
+            call(*args, **options)
+        best = min(best, (time.process_time() - start) / repeats)
+    return best
+
+
+def solver_table(seeds: int) -> None:
+    """KMM with the paper's problem, ours beside cvxopt."""
+    print("## solver: the paper's KMM, n = 256, m = 20, one dimension, ridge 1e-5, upper 50\n")
+    if not installed("cvxopt"):
+        return
+    torch.set_num_threads(1)
+    from giw.kernels import paper_gamma, scale_free_gamma
+    from giw.weights.quadratic import sum_bounds
+    from giw.weights.small import pivoted_cholesky, small_interior_point
+
+    rows, worst, ratios = [], 0.0, []
+    for rule, rule_gamma in (("paper", paper_gamma), ("median", scale_free_gamma)):
+        for name in loss_shapes(0):
+            gaps, ours, dense, thin = [], [], [], []
+            for seed in range(seeds):
+                train, val = loss_shapes(seed)[name]
+                gamma = rule_gamma(train)
+                problem = {"gamma": gamma, "ridge": 1e-5, "upper": 50.0}
+                exact, kernel, kappa = by_cvxopt(train, val, **problem, thin=True)
+                features, _ = pivoted_cholesky(train[:, None], gamma=gamma)
+                raw = small_interior_point(
+                    features, kappa, ridge=1e-5, upper=50.0, bounds=sum_bounds(256), tolerance=1e-4
+                )
+                least = 0.5 * exact @ kernel @ exact - kappa @ exact
+                gaps.append((0.5 * raw @ kernel @ raw - kappa @ raw - least) / abs(least))
+                with warnings.catch_warnings(), threadpool_limits(1):
+                    warnings.simplefilter("ignore", giw.weights.EffectiveSampleSizeWarning)
+                    ours.append(cpu_seconds(giw.kmm, train, val, **problem, tolerance=1e-4))
+                    thin.append(cpu_seconds(by_cvxopt, train, val, **problem, thin=True))
+                    dense.append(cpu_seconds(by_cvxopt, train, val, **problem, thin=False))
+            faster = np.divide(dense, ours), np.divide(thin, ours)
+            ratios.append([np.median(f) for f in faster])
+            worst = max(worst, *gaps)
+            rows.append(
+                [name, rule, f"{max(gaps):.1e}", f"{1e3 * np.median(ours):.2f}"]
+                + [f"{1e3 * np.median(t):.1f} ({np.median(f):.0f} ×)"
+                   for t, f in zip((dense, thin), faster, strict=True)]
+            )  # fmt: skip
+    table(["losses", "γ", "largest gap", "giw, ms", "cvxopt dense, ms", "cvxopt sparse, ms"], rows)
+    middle, least = np.median(ratios, 0), np.min(ratios, 0)
+    print(
+        f"largest relative gap {worst:.1e}; faster than cvxopt with dense constraints "
+        f"{middle[0]:.0f} × (median over rows; least {least[0]:.0f} ×), with sparse ones "
+        f"{middle[1]:.0f} × (least {least[1]:.1f} ×)\n",
+        flush=True,
+    )
+
+
+# ---- error
+
+
+def error_table(seeds: int, sizes: list[int], dimensions: list[int], n: int) -> None:
+    """Share of the squared error of equal weights that is left, median over seeds."""
+    print(f"## error left, n_train = {n}, median over {seeds} seeds (largest in brackets)\n")
+    methods = {**OURS, **peers()}
+    cells = [(d, m) for d in dimensions for m in sizes]
+    left = {name: {} for name in methods}
+    for cell in cells:
+        for name, weights in methods.items():
+            values = []
+            for seed in range(seeds):
+                train, val, truth = gaussian_pair(seed, n, cell[1], cell[0])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    values.append(error_left(weights(train, val), truth))
+            left[name][cell] = values
+        print(f"(done: d = {cell[0]}, n_val = {cell[1]})", file=sys.stderr, flush=True)
+    rows = [
+        [name] + [f"{np.median(left[name][c]):.2f} ({max(left[name][c]):.2f})" for c in cells]
+        for name in methods
+    ]
+    table(["", *[f"d = {d}, n_val = {m}" for d, m in cells]], rows)
+    middle = {name: {c: np.median(left[name][c]) for c in cells} for name in methods}
+    for name in methods:
+        wins = sum(middle[name][c] < 1 for c in cells)
+        pairs = np.mean([v < 1 for c in cells for v in left[name][c]])
+        print(f"- {name}: beats equal weights in {wins} of {len(cells)} cells, {pairs:.0%} of fits")
+    ours = {c: min(middle[name][c] for name in OURS) for c in cells}
+    others = [name for name in methods if name not in OURS]
+    if others:
+        theirs = {c: min(middle[name][c] for name in others) for c in cells}
+        wins = sum(ours[c] <= theirs[c] for c in cells)
+        print(f"- best of ours at least the best peer's in {wins} of {len(cells)} cells")
+    taken = [f"{1 - ours[c]:.0%} (d = {c[0]}, n_val = {c[1]})" for c in cells]
+    print("- best of ours takes away: " + ", ".join(taken))
+    print(flush=True)
+
+
+# ---- scale
+
+
+def one_fit(name: str, n: int, m: int, d: int, seed: int) -> None:
+    """In a process of its own: fit once and print seconds, GB, error left, sample size."""
+    weights = {**OURS, **peers()}[name]
+    train, val, truth = gaussian_pair(seed, n, m, d)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, start_cpu = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        weight = np.asarray(weights(train, val), dtype=float)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+    effective = giw.effective_sample_size(weight.clip(min=0)) / n
+    print("RESULT", seconds, cpu, peak, error_left(weight, truth), effective)
+
+
+def measured(name: str, n: int, m: int, d: int, seeds: int) -> list[str]:
+    """Medians over seeds as table cells, or why there are none."""
+    results = []
+    for seed in range(seeds):
+        command = [sys.executable, __file__, "--one", name, str(n), str(m), str(d), str(seed)]
+        try:
+            out = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_SECONDS,
+                check=False,
+                env={**os.environ, **ONE_THREAD},
+            ).stdout
+        except subprocess.TimeoutExpired:
+            return [f"> {LIMIT_SECONDS:.0f}", "", "", "", ""]
+        lines = [line for line in out.splitlines() if line.startswith("RESULT")]
+        if not lines:
+            return ["failed", "", "", "", ""]
+        results.append([float(v) for v in lines[0].split()[1:]])
+    seconds, cpu, peak, error, effective = np.median(results, 0)
+    return [f"{seconds:.2f}", f"{cpu:.2f}", f"{peak:.2f}", f"{error:.2f}", f"{effective:.0%}"]
+
+
+def scale_table(
+    grid: list[tuple[int, int, int]], seeds: int, most_peer: int, names: list[str] | None
+) -> None:
+    """Time, memory, error and sample size as n grows."""
+    print(f"## scale: one fit on one thread, defaults, median over {seeds} seed(s)\n")
+    theirs = list(peers())
+    rows = []
+    for n, m, d in grid:
+        for name in [*OURS, *(theirs if n <= most_peer else [])]:
+            if names and name not in names:
+                continue
+            rows.append([f"{n:,}", str(m), str(d), name, *measured(name, n, m, d, seeds)])
+            print(*rows[-1], file=sys.stderr, flush=True)
+    head = [
+        "n_train",
+        "n_val",
+        "d",
+        "",
+        "seconds",
+        "processor s",
+        "GB above data",
+        "error left",
+        "effective",
+    ]
+    table(head, rows)
+
+
+def main() -> None:
+    """Read the command line and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few seeds, small sizes")
+    parser.add_argument("--only", action="append", choices=["solver", "error", "scale"])
+    parser.add_argument("--seeds", type=int, help="draws per cell of the error table")
+    parser.add_argument("--most", type=int, default=1_000_000, help="largest n of the scale table")
+    parser.add_argument("--least", type=int, default=0, help="smallest n of the scale table")
+    parser.add_argument("--repeats", type=int, help="draws per row of the scale table")
+    parser.add_argument("--name", action="append", help="only this row of the scale table")
+    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.one:
+        name, *numbers = chosen.one
+        one_fit(name, *map(int, numbers))
+        return
+    only = chosen.only or ["solver", "error", "scale"]
+    print(f"giw {giw.__version__}, torch {torch.__version__}, Python {platform.python_version()}, "
+          f"{os.cpu_count()} cores; `python {Path(__file__).parent.name}/{Path(__file__).name} "
+          f"{' '.join(sys.argv[1:])}`\n")  # fmt: skip
+    if "solver" in only:
+        solver_table(1 if chosen.quick else 3)
+    if "error" in only:
+        seeds = chosen.seeds or (2 if chosen.quick else 10)
+        error_table(seeds, [20, 200] if chosen.quick else [20, 200, 1_000], [1, 10], 1_000)
+    if "scale" in only:
+        grid = [(256, 20, 1), (256, 200, 10), (1_000, 1_000, 10), (1_000, 200, 100)]
+        grid += [(n, 200, 10) for n in (10_000, 100_000, 1_000_000)]
+        most = 1_000 if chosen.quick else chosen.most
+        seeds = chosen.repeats or (1 if chosen.quick else 3)
+        kept = [cell for cell in grid if chosen.least <= cell[0] <= most]
+        scale_table(kept, seeds, most_peer=10_000, names=chosen.name)
+
+
+if __name__ == "__main__":
+    main()
