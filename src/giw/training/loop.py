@@ -159,7 +159,8 @@ class Group:
         self.device = self.datas[0].x_train.device
         module = self.modules[0]
         precision = precision_for(self.config.precision, module, self.device)
-        form = by_products(module) if self.stacked else copy.deepcopy(module)
+        products = self.stacked or self.device.type == "cuda"
+        form = by_products(module) if products else copy.deepcopy(module)
         self.net = FunctionalNet(form.train(), precision)
         self.flat = FlatData.of(self.datas)
 

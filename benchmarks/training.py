@@ -1,0 +1,310 @@
+"""What a training step costs, beside plain training of the same net.
+
+    GIW_DATA=... python benchmarks/training.py cpu            # a few minutes on two cores
+    GIW_DATA=... python benchmarks/training.py cuda           # two minutes on a large GPU
+    GIW_DATA=... python benchmarks/training.py cuda --quick   # 8 epochs instead of 400
+
+Figures to be compared stand in one run, one after the other; a time per step is the median over
+epochs. Without ``GIW_DATA`` random images of the same sizes stand in for MNIST: the cost is the
+same, accuracies mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from giw.methods import GIW, TrainOnly
+from giw.models import LeNet5, build
+from giw.shift import paper_problem, paper_samples, paper_setting, trial_seeds
+from giw.shift.paper import PaperSetting
+from giw.training import Method, Tensors, TrainingConfig, can_stack, train_trials
+from giw.weights import dynamic_kmm
+
+CONFIG = TrainingConfig(pretrain_epochs=0, weight_decay=0.005)
+
+
+# ---------------------------------------------------------------------------- problems
+
+
+def problems(setting: PaperSetting, trials: int, device: str) -> list[Tensors]:
+    """Trials of one of the paper's settings, honest validation data."""
+    try:
+        samples = paper_samples(setting.dataset)
+    except FileNotFoundError as error:
+        print(f"random images instead of data: {error}")
+        return [random_problem(setting, t, device) for t in range(trials)]
+    made = []
+    for t in range(trials):
+        problem, _ = paper_problem(
+            setting.dataset, setting.case, setting.shift, trial=t, samples=samples
+        )
+        made.append(Tensors.from_problem(problem, device))
+    return made
+
+
+def random_problem(setting: PaperSetting, trial: int, device: str) -> Tensors:
+    """Noise of the right shape."""
+    generator = torch.Generator().manual_seed(trial)
+    channels, n = (3, 59_980) if setting.dataset == "color_mnist" else (1, 24_746)
+
+    def draw(size: int) -> tuple[Tensor, Tensor]:
+        x = torch.randint(256, (size, channels, 32, 32), generator=generator, dtype=torch.uint8)
+        y = torch.randint(setting.n_classes, (size,), generator=generator)
+        return x.to(device), y.to(device)
+
+    return Tensors(*draw(n), *draw(setting.n_val), *draw(10_000))
+
+
+def nets(setting: PaperSetting, datas: Sequence[Tensors]) -> list[nn.Module]:
+    """One initialised net per trial."""
+    return [
+        build(
+            setting.net,
+            data.x_train.shape,
+            setting.n_classes,
+            random_state=trial_seeds(0, t).init,
+        ).to(data.x_train.device)
+        for t, data in enumerate(datas)
+    ]
+
+
+def first_rows(data: Tensors, n: int) -> Tensors:
+    """A problem with fewer training rows and no test data."""
+    return replace(
+        data, x_train=data.x_train[:n], y_train=data.y_train[:n], x_test=None, y_test=None
+    )
+
+
+# ---------------------------------------------------------------------------- clocks
+
+
+def epoch_seconds(
+    method: Method,
+    modules: Sequence[nn.Module],
+    datas: Sequence[Tensors],
+    config: TrainingConfig,
+) -> list[float]:
+    """Seconds of each epoch but the first, in which kernels are chosen and steps recorded."""
+    ends: list[float] = []
+    side_by_side = can_stack(modules[0]) and datas[0].x_train.is_cuda
+    train_trials(
+        method,
+        modules,
+        datas,
+        config,
+        side_by_side=side_by_side,
+        on_epoch=lambda t: lambda *_: ends.append(time.perf_counter()) if t == 0 else None,
+    )
+    return [b - a for a, b in pairwise(ends)]
+
+
+def step_ms(
+    method: Method, modules: Sequence[nn.Module], datas: Sequence[Tensors], config: TrainingConfig
+) -> float:
+    """Median milliseconds of a step."""
+    steps = -(-len(datas[0].y_train) // config.batch_size)
+    return statistics.median(epoch_seconds(method, modules, datas, config)) / steps * 1e3
+
+
+def device_ms(work: Callable[[], object], repeats: int = 50) -> float:
+    """Milliseconds of some work on the GPU, replayed as a graph: no launch gaps."""
+    from giw.training.graph import Captured
+
+    graph = Captured(lambda: work() and None, torch.device("cuda"))
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(repeats):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / repeats
+
+
+def say(what: str, value: str, goal: str = "") -> None:
+    """One line of the report."""
+    print(f"{what:<66} {value:>14}  {goal}", flush=True)
+
+
+# ---------------------------------------------------------------------------- CPU
+
+
+def cpu(quick: bool) -> None:
+    """Ratios on the CPU."""
+    setting = paper_setting("mnist", "iii", "support")
+    data = problems(setting, 1, "cpu")[0]
+    print(f"\nMNIST (iii), LeNet-5, batch 256, {torch.get_num_threads()} threads")
+
+    few = first_rows(data, 256 * 10)
+    epochs = replace(CONFIG, epochs=4 if quick else 10)
+    rounds = 1 if quick else 3
+    plain = min(step_ms(TrainOnly(), nets(setting, [few]), [few], epochs) for _ in range(rounds))
+    giw = min(step_ms(GIW(), nets(setting, [few]), [few], epochs) for _ in range(rounds))
+    losses, val = torch.rand(256), torch.rand(20)
+    started = time.perf_counter()
+    for _ in range(20):
+        dynamic_kmm(losses, val, torch.ones(20))
+    weights = (time.perf_counter() - started) / 20 * 1e3
+    say("plain step (ms)", f"{plain:.1f}")
+    say("GIW step (ms)", f"{giw:.1f}")
+    say("of which weight estimation", f"{100 * weights / giw:.0f} %")
+    say("GIW step / plain step", f"{giw / plain:.2f}", "goal ≤ 1.6")
+
+    by_hand = plain_epoch_by_hand(data)
+    whole = first_rows(data, len(data.y_train))
+    once = replace(CONFIG, epochs=2)
+    ours = epoch_seconds(GIW(), nets(setting, [whole]), [whole], once)[0]
+    moved = replace(once, augmentation=setting.augmentation)
+    augmented = epoch_seconds(GIW(), nets(setting, [whole]), [whole], moved)[0]
+    say("plain epoch by hand (s)", f"{by_hand:.1f}")
+    say("GIW epoch / plain epoch by hand", f"{ours / by_hand:.2f}", "goal ≤ 3")
+    say("the same with the paper's augmentation", f"{augmented / by_hand:.2f}", "goal ≤ 3")
+
+    sizes = (2_560, 5_120, 10_240) if quick else (2_560, 5_120, 10_240, 20_480)
+    cost = []
+    for n in sizes:
+        part = first_rows(data, n)
+        cost.append(min(epoch_seconds(GIW(), nets(setting, [part]), [part], once)))
+    for n, seconds in zip(sizes, cost, strict=True):
+        say(f"GIW epoch, {n:,} training points: µs per point", f"{seconds / n * 1e6:.0f}")
+    slope = np.polyfit(np.log(sizes), np.log(cost), 1)[0]
+    say("cost grows as (training size) to the power", f"{slope:.2f}", "goal 1")
+
+
+def plain_epoch_by_hand(data: Tensors) -> float:
+    """One epoch of what anyone would write, data in memory as floats."""
+    x, y = data.x_train.float() / 255, data.y_train
+    net = LeNet5(2)
+    optimizer = torch.optim.Adam(net.parameters(), lr=5e-4, weight_decay=0.005)
+    started = time.perf_counter()
+    for rows in torch.randperm(len(y)).split(256):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
+        optimizer.step()
+    return time.perf_counter() - started
+
+
+# ---------------------------------------------------------------------------- CUDA
+
+
+def cuda(quick: bool) -> None:
+    """Color-MNIST on a GPU: total time, ratios, and the distance to the floor."""
+    setting = paper_setting("color_mnist", "iii", "support")
+    started = time.perf_counter()
+    datas = problems(setting, 5, "cuda")
+    print(f"\nColor-MNIST, LeNet-5, 5 trials, {torch.cuda.get_device_name()}")
+    say("data made and moved to the device (s)", f"{time.perf_counter() - started:.1f}")
+    config = TrainingConfig(
+        epochs=8 if quick else setting.epochs,
+        pretrain_epochs=2 if quick else setting.pretrain_epochs,
+        weight_decay=setting.weight_decay,
+    )
+    modules = nets(setting, datas)
+    marks: dict[str, float] = {}
+
+    def mark(t: int) -> Callable[[str, int, object], None]:
+        return lambda phase, epoch, _: marks.setdefault(f"{phase} {epoch}", time.perf_counter())
+
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    records = train_trials(GIW(), modules, datas, config, on_epoch=mark)
+    total = time.perf_counter() - started
+    last = config.pretrain_epochs - 1
+    say("pretraining (s)", f"{marks[f'pretrain {last}'] - started:.1f}")
+    say(
+        "split, recording and first epoch (s)",
+        f"{marks['train 0'] - marks[f'pretrain {last}']:.1f}",
+    )
+    say(f"5 trials × {config.epochs} epochs, all included (s)", f"{total:.1f}", "goal ≤ 120")
+    per_epoch = (marks[f"train {config.epochs - 1}"] - marks["train 0"]) / (config.epochs - 1)
+    say("  per epoch with evaluation (ms)", f"{per_epoch * 1e3:.1f}")
+    scores = [100 * record.final_accuracy() for record in records]
+    say("  test accuracy, mean ± std", f"{np.mean(scores):.1f} ± {np.std(scores, ddof=1):.1f}")
+
+    short = replace(config, epochs=4, pretrain_epochs=0)
+    no_test = [data.without_test() for data in datas]
+    plain_ms, giw_ms = {}, {}
+    for trials in (1, 2, 3, 4, 5):
+        part = modules[:trials], no_test[:trials], short
+        plain_ms[trials] = step_ms(TrainOnly(), *part)
+        giw_ms[trials] = step_ms(GIW(), *part)
+        say(
+            f"{trials} trials: plain step, GIW step (ms), ratio",
+            f"{plain_ms[trials]:.3f} {giw_ms[trials]:.3f} {giw_ms[trials] / plain_ms[trials]:.2f}",
+            "goal ≤ 1.4",
+        )
+    say("GIW step, 5 trials / 1 trial", f"{giw_ms[5] / giw_ms[1]:.2f}", "flat would be 1")
+    losses, val, member = torch.rand(5, 256), torch.rand(5, 20), torch.ones(5, 20)
+    parts = [part.cuda() for part in (losses, val, member)]
+    weights = device_ms(lambda: dynamic_kmm(*parts))
+    say("weight estimation alone, 5 trials (ms)", f"{weights:.3f}")
+    say("  share of a GIW step", f"{100 * weights / giw_ms[5]:.0f} %")
+
+    flops, moved = step_floor(modules[0], trials=5, points=256 + setting.n_val)
+    rate, bandwidth = ceilings()
+    say("floating-point operations of a step (10⁹)", f"{flops / 1e9:.1f}")
+    say("bytes a step must move (10⁶)", f"{moved / 1e6:.1f}")
+    say("measured ceilings: TF32 TFLOP/s, TB/s", f"{rate / 1e12:.0f} {bandwidth / 1e12:.1f}")
+    floor = max(flops / rate, moved / bandwidth) * 1e3
+    say("floor of a step (ms)", f"{floor:.3f}")
+    say("GIW step / floor", f"{giw_ms[5] / floor:.1f}")
+
+
+def step_floor(module: nn.Module, *, trials: int, points: int) -> tuple[float, float]:
+    """Operations and fewest bytes of a step: forward, two products backward, Adam."""
+    shapes: list[tuple[nn.Module, int]] = []
+
+    def note(layer: nn.Module, _: object, out: Tensor) -> None:
+        places = out[0].numel() // out.shape[1]
+        shapes.append((layer, places * layer.weight.numel()))  # type: ignore[union-attr]
+
+    hooks = [
+        layer.register_forward_hook(note)
+        for layer in module.modules()
+        if isinstance(layer, nn.Conv2d | nn.Linear)
+    ]
+    channels = module.conv1.in_channels  # type: ignore[union-attr]
+    with torch.no_grad():
+        module(torch.zeros(1, channels, 32, 32, device=next(module.parameters()).device))
+    for hook in hooks:
+        hook.remove()
+    products = sum(3 * count for _, count in shapes) - shapes[0][1]  # no gradient of the images
+    flops = 2.0 * products * points * trials
+    size = sum(p.numel() for p in module.parameters())
+    moved = trials * (points * channels * 32 * 32 + 4 * size * 6)  # read and write p, m, v
+    return flops, float(moved)
+
+
+def ceilings() -> tuple[float, float]:
+    """Operations and bytes a second that this device reaches."""
+    a = torch.randn(8192, 8192, device="cuda")
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = True
+    product = device_ms(lambda: a @ a, 10)
+    torch.backends.cuda.matmul.allow_tf32 = before
+    block = torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(block)
+    copy = device_ms(lambda: target.copy_(block), 10)
+    return 2 * 8192**3 / product * 1e3, 2 * 2**30 / copy * 1e3
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("device", choices=["cpu", "cuda"])
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    print(f"torch {torch.__version__}")
+    (cpu if args.device == "cpu" else cuda)(args.quick)
+
+
+if __name__ == "__main__":
+    main()
