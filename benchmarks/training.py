@@ -119,7 +119,7 @@ def device_ms(work: Callable[[], object], repeats: int = 50) -> float:
     """Milliseconds of some work on the GPU, replayed as a graph: no launch gaps."""
     from giw.training.graph import Captured
 
-    graph = Captured(lambda: work() and None, torch.device("cuda"))
+    graph = Captured(work, torch.device("cuda"))
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(repeats):

@@ -4,7 +4,7 @@ from torch import nn
 from torch.func import functional_call, vmap
 
 from giw.models import LeNet5, initialised
-from giw.training.products import by_products, conv_relu_pool, most_parts
+from giw.training.products import by_products, conv_relu_pool, framing, most_parts
 
 
 @pytest.mark.parametrize("side", [6, 9, 14])
@@ -14,7 +14,8 @@ def test_one_product_is_convolution_relu_and_pooling(side, n):
     x = torch.randn(n, 3, side, side, generator=generator, dtype=torch.float64)
     conv = nn.Conv2d(3, 4, 5).double()
     expected = nn.functional.max_pool2d(conv(x).relu(), 2)
-    found = conv_relu_pool(x.permute(0, 2, 3, 1), conv.weight, conv.bias)
+    frames = framing(5).double()
+    found = conv_relu_pool(x.permute(0, 2, 3, 1), conv.weight, conv.bias, frames)
     torch.testing.assert_close(found.permute(0, 3, 1, 2), expected)
 
 

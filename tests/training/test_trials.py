@@ -48,7 +48,7 @@ def assert_same(together, alone, tolerance=1e-4):
         np.testing.assert_allclose(together.history[name], column, rtol=1e-3, atol=1e-4)
     assert (together.split is None) == (alone.split is None)
     if alone.split is not None:
-        np.testing.assert_array_equal(together.split.inside, alone.split.inside)
+        assert torch.equal(together.split.inside, alone.split.inside)
 
 
 @by_name

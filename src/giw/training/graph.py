@@ -15,7 +15,7 @@ class Captured:
     ``work`` is run a few times before it is recorded: whoever asks puts the state back.
     """
 
-    def __init__(self, work: Callable[[], None], device: torch.device) -> None:
+    def __init__(self, work: Callable[[], object], device: torch.device) -> None:
         with torch.cuda.device(device):
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())

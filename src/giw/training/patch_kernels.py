@@ -22,7 +22,7 @@ def jit(function: Callable[..., Any]) -> Any:
 @jit
 def cut_kernel(
     x_ptr, out_ptr, rows, stride_n, stride_y, stride_x, stride_c,
-    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, EXTRA: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)  # a patch
@@ -33,17 +33,19 @@ def cut_kernel(
     )
     pixel = column // C
     within = (pixel // K) * stride_y + (pixel % K) * stride_x + (column % C) * stride_c
-    inside = (row < rows)[:, None] & (column < K * K * C)[None, :]
+    size: tl.constexpr = K * K * C
+    inside = (row < rows)[:, None] & (column < size)[None, :]
     value = tl.load(x_ptr + corner[:, None] + within[None, :], mask=inside, other=0.0)
-    target = row.to(tl.int64)[:, None] * (K * K * C) + column[None, :]
-    tl.store(out_ptr + target, value, mask=inside)
+    value += tl.where(column == size, 1.0, 0.0)[None, :]
+    target = row.to(tl.int64)[:, None] * (size + EXTRA) + column[None, :]
+    tl.store(out_ptr + target, value, mask=(row < rows)[:, None] & (column < size + EXTRA)[None, :])
 
 
 @jit
 def paste_kernel(
     patches_ptr, out_ptr, size,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
-    C: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, EXTRA: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)  # a number of an image
     c = at % C
@@ -58,7 +60,7 @@ def paste_kernel(
             j = x // 2 - left
             b = x - 2 * j
             inside = (at < size) & (i >= 0) & (i < H) & (j >= 0) & (j < W) & (a < K) & (b < K)
-            source = ((image * H + i) * W + j) * (K * K * C) + (a * K + b) * C + c
+            source = ((image * H + i) * W + j) * (K * K * C + EXTRA) + (a * K + b) * C + c
             total += tl.load(patches_ptr + source, mask=inside, other=0.0)
     tl.store(out_ptr + at, total, mask=at < size)
 
@@ -75,7 +77,8 @@ def best_kernel(windows_ptr, best_ptr, which_ptr, size, OUT: tl.constexpr, BLOCK
         better = value > best
         best = tl.where(better, value, best)
         which = tl.where(better, place, which)
-    tl.store(best_ptr + at, best, mask=real)
+    which = tl.where(best > 0, which, 4)
+    tl.store(best_ptr + at, tl.maximum(best, 0.0), mask=real)
     tl.store(which_ptr + at, which.to(tl.uint8), mask=real)
 
 

@@ -12,23 +12,30 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from giw.training import patch_kernels as kernels
 
+EXTRA = 4  # columns beside a patch: a one, for the bias, and zeros that keep rows aligned
+
 
 def cut_patches(x: Tensor, k: int) -> Tensor:
-    """All patches of k × k with stride two: (n, height, width, c) → (n, h, w, k² c)."""
+    """All patches of k × k with stride two, a one beside each.
+
+    (n, height, width, c) → (n, h, w, k² c + 4); the last four numbers are 1, 0, 0, 0.
+    """
     if kernels.AVAILABLE and x.is_cuda and x.dtype == torch.float32:
         return _Cut.apply(x, k)
     patches = x.unfold(1, k, 2).unfold(2, k, 2)  # (n, h, w, c, k, k)
-    return patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
+    patches = patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
+    return pad(pad(patches, (0, 1), value=1.0), (0, EXTRA - 1))
 
 
 def best_of_four(windows: Tensor) -> Tensor:
-    """Largest of four: (rows, 4, out) → (rows, out)."""
+    """Largest of four and of zero: (rows, 4, out) → (rows, out)."""
     if kernels.AVAILABLE and windows.is_cuda and windows.dtype == torch.float32:
         return _Best.apply(windows)[0]
-    return windows.max(dim=-2).values
+    return windows.max(dim=-2).values.relu()
 
 
 class _Cut(torch.autograd.Function):
@@ -38,10 +45,21 @@ class _Cut(torch.autograd.Function):
     def forward(x: Tensor, k: int) -> Tensor:
         n, height, width, c = x.shape
         h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
-        out = x.new_empty(n, h, w, k * k * c)
-        tiles = (_blocks(n * h * w, 32), _blocks(k * k * c, 128))
+        out = x.new_empty(n, h, w, k * k * c + EXTRA)
+        tiles = (_blocks(n * h * w, 32), _blocks(k * k * c + EXTRA, 128))
         kernels.cut_kernel[tiles](
-            x, out, n * h * w, *x.stride(), H=h, W=w, C=c, K=k, ROWS=32, COLUMNS=128, num_warps=4
+            x,
+            out,
+            n * h * w,
+            *x.stride(),
+            H=h,
+            W=w,
+            C=c,
+            K=k,
+            EXTRA=EXTRA,
+            ROWS=32,
+            COLUMNS=128,
+            num_warps=4,
         )
         return out
 
@@ -69,7 +87,7 @@ class _Paste(torch.autograd.Function):
         out = patches.new_empty(n, height, width, c)
         kernels.paste_kernel[(_blocks(out.numel(), block),)](
             patches.contiguous(), out, out.numel(),
-            HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k, BLOCK=block, num_warps=8,
+            HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k, EXTRA=EXTRA, BLOCK=block, num_warps=8,
         )  # fmt: skip
         return out
 
@@ -87,7 +105,7 @@ class _Paste(torch.autograd.Function):
 
 
 class _Best(torch.autograd.Function):
-    """The largest of four, and its place."""
+    """The largest of four and of zero, and its place; 4 stands for zero."""
 
     @staticmethod
     def forward(windows: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,7 +150,8 @@ class _ToOne(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         (which,) = ctx.saved_tensors
-        return gradient.gather(1, which.long()[:, None])[:, 0], None
+        place = which.long().clamp(max=3)[:, None]
+        return gradient.gather(1, place)[:, 0] * (which < 4), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, value: Tensor, which: Tensor) -> Any:

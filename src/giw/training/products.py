@@ -37,12 +37,14 @@ class ProductLeNet5(nn.Module):
         self.conv1, self.conv2 = copy.deepcopy(module.conv1), copy.deepcopy(module.conv2)
         self.fc1, self.fc2 = copy.deepcopy(module.fc1), copy.deepcopy(module.fc2)
         self.output = copy.deepcopy(module.output)
+        # an attribute and no buffer: it belongs to the form of the net, not to its state
+        self.frames = framing(module.conv1.kernel_size[0]).to(module.conv1.weight)
 
     def features(self, x: Tensor) -> Tensor:
         """Third layer after ReLU, (n, 120)."""
         x = resize_images(unit_pixels(x), SIDE).permute(0, 2, 3, 1)  # (n, 32, 32, channels)
-        x = conv_relu_pool(x, self.conv1.weight, self.conv1.bias)  # (n, 14, 14, first)
-        x = conv_relu_pool(x, self.conv2.weight, self.conv2.bias)  # (n, 5, 5, second)
+        x = conv_relu_pool(x, self.conv1.weight, self.conv1.bias, self.frames)  # (n, 14, 14, ·)
+        x = conv_relu_pool(x, self.conv2.weight, self.conv2.bias, self.frames)  # (n, 5, 5, ·)
         # fc1 was made for channels first; its small weight is turned instead of every image
         weight = self.fc1.weight.unflatten(1, (-1, *x.shape[1:3])).permute(0, 2, 3, 1)
         return nn.functional.linear(x.flatten(1), weight.flatten(1), self.fc1.bias).relu()
@@ -56,31 +58,44 @@ class ProductLeNet5(nn.Module):
         return self.head(self.features(x))
 
 
-def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """A 5 × 5 convolution, ReLU and 2 × 2 max-pooling, channels last.
+def framing(k: int) -> Tensor:
+    """Zeros and ones that set a k × k kernel into four frames, (k², 4 (k + 1)²)."""
+    kernels = torch.eye(k * k).view(k * k, k, k)
+    places = [pad(kernels, (b, 1 - b, a, 1 - a)) for a in (0, 1) for b in (0, 1)]
+    return torch.stack(places, dim=1).reshape(k * k, -1)
+
+
+def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor | None, frames: Tensor) -> Tensor:
+    """A convolution, ReLU and 2 × 2 max-pooling, channels last.
 
     Parameters
     ----------
     x : Tensor of shape (n, height, width, channels)
     weight : Tensor of shape (out, channels, k, k)
     bias : Tensor of shape (out,)
+    frames : Tensor
+        ``framing(k)``.
 
     Returns
     -------
     Tensor of shape (n, (height - k + 1) // 2, (width - k + 1) // 2, out)
     """
     n, (out, _, k, _) = len(x), weight.shape
-    patches = cut_patches(x, k + 1)  # (n, h, w, (k + 1)² channels)
-    h, w = patches.shape[1:3]
-    frames = torch.stack([pad(weight, (b, 1 - b, a, 1 - a)) for a in (0, 1) for b in (0, 1)])
-    kernel = frames.permute(3, 4, 2, 0, 1).reshape(patches.shape[-1], 4 * out)
+    patches = cut_patches(x, k + 1)  # (n, h, w, (k + 1)² channels, then a one and three zeros)
+    h, w, width = patches.shape[1:]
+    kernel = (weight.flatten(2) @ frames.to(weight)).unflatten(
+        2, (4, -1)
+    )  # (out, channels, 4, (k + 1)²)
+    kernel = kernel.permute(3, 1, 2, 0).reshape(-1, 4 * out)
+    offset = weight.new_zeros(out) if bias is None else bias
+    below = pad(offset.repeat(4)[None], (0, 0, 0, width - len(kernel) - 1))  # (4, 4 out)
+    kernel = torch.cat([kernel, below])
     # In the backward pass the weight's gradient sums over all patches. Cut into several products
     # it keeps the whole device busy; the sum over them is what expand's backward does.
     parts = most_parts(n, ENOUGH_PRODUCTS // -(-kernel.numel() // 2**14))
-    rows = patches.reshape(parts, -1, patches.shape[-1])
+    rows = patches.reshape(parts, -1, width)
     windows = torch.bmm(rows, kernel.expand(parts, -1, -1)).reshape(-1, 4, out)
-    pooled = best_of_four(windows)  # ReLU and a bias common to all four commute with max
-    return (pooled if bias is None else pooled + bias).relu().reshape(n, h, w, out)
+    return best_of_four(windows).reshape(n, h, w, out)
 
 
 def most_parts(n: int, most: int) -> int:
