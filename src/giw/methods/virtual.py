@@ -8,7 +8,7 @@ more in the next step of plain gradient descent. With :math:`\theta(\varepsilon)
           -\rho\, \nabla \ell_i(\theta)^\top \nabla L_{\rm val}(\theta(\varepsilon)) ,
 
 and all n of them are one directional derivative of the training losses along the validation
-gradient: a forward-mode product, exact, where the literal computation differentiates twice.
+gradient: a forward-mode product, exact, without the graph of a gradient.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.func import grad, jvp
+from torch.func import grad, jvp, vjp
 
 from giw.training import Net, Params, as_input, net_params, sample_losses
 
@@ -47,8 +47,26 @@ def mean_gradient(losses: LossesOf, moved: Params) -> Params:
 
 
 def slope_along(losses: LossesOf, moved: Params, direction: Params) -> Tensor:
-    """Inner product of each sample's gradient with a direction, (n,), itself without one."""
+    """Inner product of each sample's gradient with a direction, (n,), itself without one.
+
+    Two roads to the same numbers: one forward product or, on CUDA, where nets run on kernels
+    that have a backward derivative only, the gradient of a gradient.
+    """
+    if next(iter(moved.values())).is_cuda:
+        return slope_by_pulling_back(losses, moved, direction)
+    return slope_by_pushing_forward(losses, moved, direction)
+
+
+def slope_by_pushing_forward(losses: LossesOf, moved: Params, direction: Params) -> Tensor:
+    """In forward mode: about two forward passes, nothing kept."""
     device = next(iter(moved.values())).device.type
     # the forward derivative of batch normalisation is float32 even where its value is bfloat16
     with torch.autocast(device, enabled=False):
         return jvp(losses, (moved,), (direction,))[1].detach()
+
+
+def slope_by_pulling_back(losses: LossesOf, moved: Params, direction: Params) -> Tensor:
+    """In reverse mode twice: pulling back u is linear in u, and its transpose is what is asked."""
+    value, pull, *_ = vjp(losses, moved)
+    _, push, *_ = vjp(lambda u: pull(u)[0], torch.zeros_like(value))
+    return push(direction)[0].detach()
