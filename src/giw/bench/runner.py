@@ -82,7 +82,7 @@ class Runner:
             ]
         about = about_this_machine(self.device)
         return [
-            judge(r, record, p.truth, about)
+            judge(r, record, p, about)
             for r, record, p in zip(job.runs, records, prepared, strict=True)
         ]
 
@@ -152,9 +152,17 @@ def config_of(run: Run, *, augment: bool = True) -> TrainingConfig:
     )
 
 
-def judge(run: Run, record: TrainingRecord, truth: Truth, about: dict[str, str]) -> Result:
+def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str]) -> Result:
     """Judge a run by its test accuracy, and its split by the truth."""
+    truth = made.truth
     share = record.history.get("effective_share")
+    extra: dict[str, list[float]] = {}
+    if record.split is not None:
+        extra |= split_scores(record.split, truth)
+    if run.trial == 0:  # one trial is enough to draw
+        extra |= first_kernels(record.module)
+        if run.dataset == "color_mnist" and run.method == "giw":
+            extra |= example_images(made.problem)
     return Result(
         run=run,
         curve=record.history["test_accuracy"],
@@ -162,7 +170,7 @@ def judge(run: Run, record: TrainingRecord, truth: Truth, about: dict[str, str])
         split={} if record.split is None else split_quality(record.split, truth),
         weights={} if share is None else {"effective_share": float(np.mean(share[-LAST:]))},
         about=about,
-        extra={} if record.split is None else split_scores(record.split, truth),
+        extra=extra,
     )
 
 
@@ -189,6 +197,28 @@ def split_scores(split: SupportSplit, truth: Truth) -> dict[str, list[float]]:
         "p_value": [round(float(p), 5) for p in _numpy(split.p_value)],
         "inside": [float(s) for s in truth.inside],
     }
+
+
+def first_kernels(module: nn.Module) -> dict[str, list[float]]:
+    """Kernels of the first convolution, flat and with their shape, or nothing without one."""
+    convolutions = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d)]
+    if not convolutions:
+        return {}
+    kernels = convolutions[0].weight.detach().float().cpu()
+    return {
+        "kernels": [round(float(v), 4) for v in kernels.flatten()],
+        "kernels_shape": [float(size) for size in kernels.shape],
+    }
+
+
+def example_images(problem: ShiftProblem, count: int = 8) -> dict[str, list[float]]:
+    """A few training and validation images at half size, flat and with their shape."""
+    found: dict[str, list[float]] = {}
+    for name, sample in (("train_images", problem.train), ("val_images", problem.val)):
+        images = sample.x[:count, :, ::2, ::2]
+        found[name] = [float(v) for v in images.flatten()]
+        found[f"{name}_shape"] = [float(size) for size in images.shape]
+    return found
 
 
 def about_this_machine(device: str) -> dict[str, str]:

@@ -9,7 +9,8 @@ batch to the inside points (dynamic importance weighting); outside points join t
 they are. :math:`\alpha` is the mean of s over all validation data.
 
 Two ways to split: calibrated (the default, right on validation data that the training set
-does not contain) and the paper's one-class SVM, ``splitter=SupportSplitter(scorer="osvm")``.
+does not contain) and the paper's one-class SVM with either of its published thresholds,
+``splitter=SupportSplitter(scorer="osvm", threshold="text")``, on the hidden layer.
 """
 
 from __future__ import annotations
