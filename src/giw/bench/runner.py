@@ -61,25 +61,19 @@ class Runner:
         run = job.first
         config = config_of(run, augment=self.augment)
         prepared, pretrained = self._prepare(job, config)
-        methods = [
-            make_method(
-                r.method, r.variant, p.truth, p.seeds.split, splits=run.setting.splits_validation
-            )
-            for r, p in zip(job.runs, prepared, strict=True)
-        ]
-        datas = [p.data for p in prepared]
         seeds = [p.seeds.batches for p in prepared]
-        modules = [p.module for p in prepared]
-        alike = all(method == methods[0] for method in methods)
-        if alike:
-            records = train_trials(
-                methods[0], modules, datas, config, seeds, pretrained=pretrained, on_epoch=on_epoch
-            )
-        else:  # a given split is part of the method, so trials differ in it
-            records = [
-                train_trials(m, [n], [d], config, [s], pretrained=[q])[0]
-                for m, n, d, s, q in zip(methods, modules, datas, seeds, pretrained, strict=True)
-            ]
+        truths = {seed: p.truth for seed, p in zip(seeds, prepared, strict=True)}
+        splits = run.setting.splits_validation
+        method = make_method(run.method, run.variant, truths, splits=splits)
+        records = train_trials(
+            method,
+            [p.module for p in prepared],
+            [p.data for p in prepared],
+            config,
+            seeds,
+            pretrained=pretrained,
+            on_epoch=on_epoch,
+        )
         about = about_this_machine(self.device)
         return [
             judge(r, record, p, about)

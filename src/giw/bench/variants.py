@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,14 +30,18 @@ Changed = tuple[ShiftProblem, Truth]
 
 @dataclass(frozen=True)
 class GivenSplit(GIW):
-    """GIW with a split that was handed to it; for ablations, where the truth is known."""
+    """GIW with a split that was handed to it; for ablations, where the truth is known.
 
-    inside: tuple[bool, ...] = ()
+    ``given`` pairs the random state of each trial with its split, so that trials can be trained
+    side by side by one method.
+    """
+
+    given: tuple[tuple[int, tuple[bool, ...]], ...] = ()
 
     def split(self, evidence: Evidence) -> SupportSplit:
         """The given one, in the frame of an estimated one."""
         estimated = super().split(evidence)
-        inside = torch.tensor(self.inside, device=evidence.y_val.device)
+        inside = torch.tensor(dict(self.given)[evidence.random_state], device=evidence.y_val.device)
         certain = inside.to(torch.float32)
         alpha = float(certain.mean())
         return replace(
@@ -53,16 +57,14 @@ class GivenSplit(GIW):
         )
 
 
-def make_method(method: str, variant: str, truth: Truth, seed: int, *, splits: bool) -> Method:
-    """A method as a run asks for it.
+def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, splits: bool) -> Method:
+    """A method as a job asks for it.
 
     Parameters
     ----------
     method, variant : str
-    truth : Truth
+    truths : mapping from the random state of each trial to its truth
         Used by the variants that are about the truth, and by no other.
-    seed : int
-        For wrong sides drawn at random.
     splits : bool
         False under class-prior shift, where the paper's GIW does not split.
     """
@@ -76,8 +78,11 @@ def make_method(method: str, variant: str, truth: Truth, seed: int, *, splits: b
     if variant == "oracle" or name in ("out_to_in", "in_to_out"):
         _only(method, variant, "giw")
         share = 0.0 if variant == "oracle" else float(amount)
-        wrong = _wrong_sides(truth.inside, name == "in_to_out", share, seed)
-        return GivenSplit(inside=tuple(map(bool, wrong)))
+        wrong = {
+            seed: _wrong_sides(truth.inside, name == "in_to_out", share, seed)
+            for seed, truth in truths.items()
+        }
+        return GivenSplit(given=tuple((seed, tuple(map(bool, w))) for seed, w in wrong.items()))
     if variant in SIMPLE:
         return SIMPLE[variant](method)
     raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
