@@ -97,7 +97,8 @@ class _Paste(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Cut.apply(gradient, ctx.k), None, None, None
+        # pasting drops the columns beside a patch, so nothing comes back to them: not even the one
+        return pad(_Cut.apply(gradient, ctx.k)[..., :-EXTRA], (0, EXTRA)), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, patches: Tensor, k: int, height: int, width: int) -> Any:
