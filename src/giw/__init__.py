@@ -1,6 +1,15 @@
 """Generalized importance weighting: train where training data and the real world part ways."""
 
-from giw.estimators import GIWClassifier, ReweightedClassifier, ReweightedRegressor, load
+from giw.estimators import (
+    GIWClassifier,
+    ReweightedClassifier,
+    ReweightedRegressor,
+    estimate_risk,
+    label_first,
+    labels_needed,
+    load,
+    select,
+)
 from giw.objective import GIWObjective
 from giw.support import SupportSplit, SupportSplitter
 from giw.weights import (
@@ -37,10 +46,14 @@ __all__ = [
     "__version__",
     "classifier_ratio",
     "effective_sample_size",
+    "estimate_risk",
     "kliep",
     "kmm",
+    "label_first",
+    "labels_needed",
     "load",
     "lsif",
     "rulsif",
+    "select",
     "ulsif",
 ]

@@ -14,7 +14,7 @@ from giw.estimators.rows import rows_of, stacked
 from giw.estimators.weighted_fit import fit_weighted, label_loss, residual, residual_loss
 
 Vector = NDArray[np.float64]
-FOLDS = 5
+FOLDS, FOLDS_OF_MANY, MANY = 5, 2, 5_000  # from so many training rows on, time matters more
 FEWEST_ROWS = 1_000  # training rows that a fold's model may see, however few a fifth is
 
 
@@ -43,10 +43,10 @@ def cross_fit(
     """Fit both models in turn without each fold; None where a fold would leave nothing over.
 
     A model sees at most a fifth of the training rows (or a thousand), so that the folds together
-    cost about as much as one fit to everything.
+    cost at most about as much as one fit to everything.
     """
     n, m = len(y), len(y_val)
-    folds = min(FOLDS, m, n)
+    folds = min(FOLDS if n < MANY else FOLDS_OF_MANY, m, n)
     if folds < 2:
         return None
     classifies = is_classifier(estimator)
@@ -58,7 +58,7 @@ def cross_fit(
     for k in range(folds):
         mine, val_mine = fold == k, val_fold == k
         rest = np.flatnonzero(~mine)
-        rest = np.sort(generator.permutation(rest)[: max(FEWEST_ROWS, n // folds)])
+        rest = np.sort(generator.permutation(rest)[: max(FEWEST_ROWS, n // FOLDS)])
         x_k, y_k = rows_of(X_val, ~val_mine), y_val[~val_mine]
         half = (len(rest) + len(y_k)) / 2
         weight = np.r_[np.full(len(rest), half / len(rest)), np.full(len(y_k), half / len(y_k))]

@@ -1,0 +1,258 @@
+"""Does ReweightedClassifier help on real tables, and do the intervals of estimate_risk cover?
+
+Three tables that scikit-learn brings along, nine shifts made by hand, 50 draws each. Every draw
+deals the rows anew into training, validation and test data; training data then lose subclasses
+(support shift), labels (noise) or most of one class (class-prior shift). Compared on the same draw:
+the model fitted to training data, to validation data, to both pooled half and half, and
+``giw.ReweightedClassifier`` with its defaults.
+
+Constants of the library were chosen on draws from 1000 on; this reports draws from 0 on.
+
+    python benchmarks/practice.py                      everything, about half an hour on one core
+    python benchmarks/practice.py --quick              two draws a cell, to see that it runs
+    python benchmarks/practice.py --from-csv FILE      tables from stored rows alone
+    python benchmarks/practice.py --time               what reweighting adds to a fit
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import t
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import giw
+from giw.estimators.weighted_fit import fit_weighted
+
+SHIFTS = {  # what happens to the training data
+    "none": {},
+    "support": {"support": True},
+    "noise 0.2": {"noise": 0.2},
+    "noise 0.4": {"noise": 0.4},
+    "prior": {"prior": True},
+    "support + noise 0.2": {"support": True, "noise": 0.2},
+    "support + noise 0.4": {"support": True, "noise": 0.4},
+    "prior + noise 0.2": {"prior": True, "noise": 0.2},
+    "support + prior": {"support": True, "prior": True},
+}
+VALIDATION = {"cancer": 30, "wine": 20, "digits": 40}  # labels from the test distribution
+DROPPED = 0.4  # share of each class's subclasses that training lacks under support shift
+KEPT = 0.15  # of one class's training rows under class-prior shift
+BASES = {
+    "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
+    "forest": RandomForestClassifier(60, random_state=0),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    x: np.ndarray  # (n, d)
+    y: np.ndarray  # (n,)
+    subclass: np.ndarray  # (n,)
+
+
+@dataclass(frozen=True)
+class Row:
+    base: str
+    task: str
+    shift: str
+    seed: int
+    train: float
+    val: float
+    pooled: float
+    reweighted: float
+    risk_low: float  # interval of estimate_risk for the model fitted to training data
+    risk_high: float
+    val_width: float  # length of the interval from validation points alone
+    alpha: float
+    trust: float
+    val_share: float
+
+
+def tables() -> dict[str, Table]:
+    """Breast cancer, wine and digits (odd or even); subclasses are digits, or clusters."""
+    found = {}
+    for name, load in (("cancer", load_breast_cancer), ("wine", load_wine)):
+        x, y = load(return_X_y=True)
+        scaled, subclass = StandardScaler().fit_transform(x), np.zeros_like(y)
+        for c in np.unique(y):
+            rows = np.flatnonzero(y == c)
+            subclass[rows] = 2 * c + KMeans(2, n_init=5, random_state=0).fit_predict(scaled[rows])
+        found[name] = Table(x, y, subclass)
+    x, digit = load_digits(return_X_y=True)
+    found["digits"] = Table(x, digit % 2, digit)
+    return found
+
+
+def deal(table: Table, task: str, shift: str, seed: int) -> tuple[np.ndarray, ...]:
+    """Training, validation and test data of one draw; half of all rows are test data."""
+    rng = np.random.default_rng([seed, list(VALIDATION).index(task), list(SHIFTS).index(shift)])
+    how, n, classes = SHIFTS[shift], len(table.y), len(np.unique(table.y))
+    order = rng.permutation(n)
+    test, val, train = np.split(order, [n // 2, n // 2 + VALIDATION[task]])
+    if "support" in how:
+        dropped: list[int] = []
+        for c in range(classes):
+            kinds = np.unique(table.subclass[table.y == c])
+            dropped += list(rng.choice(kinds, max(1, int(DROPPED * len(kinds))), replace=False))
+        train = train[~np.isin(table.subclass[train], dropped)]
+    if "prior" in how:
+        rare = rng.integers(classes)
+        train = train[(table.y[train] != rare) | (rng.random(len(train)) < KEPT)]
+    label = table.y[train].copy()
+    flipped = rng.random(len(train)) < how.get("noise", 0.0)
+    label[flipped] = (label[flipped] + rng.integers(1, classes, flipped.sum())) % classes
+    if len(np.unique(label)) < classes:
+        return deal(table, task, shift, seed + 10**6)  # no row of a class was left
+    x, y = table.x, table.y
+    return x[train], label, x[val], y[val], x[test], y[test]
+
+
+def measure(table: Table, base: str, task: str, shift: str, seed: int) -> Row:
+    """All methods on one draw."""
+    x, y, xv, yv, xt, yt = deal(table, task, shift, seed)
+    model, n, m = BASES[base], len(y), len(yv)
+    half = np.r_[np.full(n, (n + m) / (2 * n)), np.full(m, (n + m) / (2 * m))]
+    alone = clone(model).fit(x, y)
+    accuracy = {
+        "train": alone.score(xt, yt),
+        "val": clone(model).fit(xv, yv).score(xt, yt),
+        "pooled": fit_weighted(model, np.r_[x, xv], np.r_[y, yv], half).score(xt, yt),
+    }
+    clf = giw.ReweightedClassifier(model, random_state=seed).fit(x, y, X_val=xv, y_val=yv)
+    risk = giw.estimate_risk(alone, x, y, xv, yv, random_state=seed)
+    return Row(
+        base, task, shift, seed, **accuracy, reweighted=clf.score(xt, yt),
+        risk_low=risk.interval[0], risk_high=risk.interval[1],
+        val_width=risk.val_interval[1] - risk.val_interval[0],
+        alpha=float(clf.alpha_ or 0), trust=clf.trust_, val_share=clf.val_share_,
+    )  # fmt: skip
+
+
+def interval(difference: np.ndarray) -> tuple[float, float, float]:
+    """Mean and 95 % interval of paired differences."""
+    k = len(difference)
+    half = t.ppf(0.975, k - 1) * difference.std(ddof=1) / np.sqrt(k)
+    return difference.mean(), difference.mean() - half, difference.mean() + half
+
+
+def report(rows: list[dict]) -> None:
+    """Tables in Markdown, and the claims with their counts."""
+    bases = list(dict.fromkeys(row["base"] for row in rows))
+    for base in bases:
+        mine = [row for row in rows if row["base"] == base]
+        worse, better, hard = [], 0, 0
+        print(f"\n### {base}, accuracy in percent\n")
+        print("| task | shift | train | validation | pooled | reweighted | minus best (95 %) "
+              "| above all | covered | width |")  # fmt: skip
+        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+        covered = []
+        for task in VALIDATION:
+            for shift in SHIFTS:
+                cell = [row for row in mine if row["task"] == task and row["shift"] == shift]
+                if len(cell) < 2:
+                    continue
+                value = {
+                    key: 100 * np.array([float(row[key]) for row in cell])
+                    for key in ("train", "val", "pooled", "reweighted", "risk_low", "risk_high")
+                }
+                width = 100 * np.array([float(row["val_width"]) for row in cell])
+                best = max(("train", "val", "pooled"), key=lambda key: value[key].mean())
+                mean, low, high = interval(value["reweighted"] - value[best])
+                above = all(
+                    interval(value["reweighted"] - value[key])[1] > 0
+                    for key in ("train", "val", "pooled")
+                )
+                hit = (value["risk_low"] <= value["train"]) & (value["train"] <= value["risk_high"])
+                covered.append(hit.mean())
+                narrower = ((value["risk_high"] - value["risk_low"]) / width).mean()
+                if high < -1:
+                    worse.append(f"{task}, {shift}")
+                if shift.startswith("support + noise"):
+                    hard, better = hard + 1, better + above
+                print(
+                    f"| {task} | {shift} | "
+                    + " | ".join(
+                        f"{value[key].mean():.1f}"
+                        for key in ("train", "val", "pooled", "reweighted")
+                    )
+                    + f" | {mean:+.1f} ({low:+.1f} to {high:+.1f}) | {'yes' if above else ''} "
+                    f"| {100 * hit.mean():.0f} % | {narrower:.2f} |"
+                )
+        if not covered:
+            continue
+        print(f"\n{len(cell)} draws a cell. Significantly more than 1 point under the best "
+              f"baseline: {len(worse)} of {len(covered)} cells{': ' * bool(worse)}"
+              f"{'; '.join(worse)}. Support shift plus label noise: significantly above all three "
+              f"in {better} of {hard}. Intervals covered in {100 * np.mean(covered):.1f} % of "
+              f"draws, at worst {100 * min(covered):.0f} % in a cell.")  # fmt: skip
+
+
+def timing(n: int = 20_000, m: int = 200, repeats: int = 3) -> None:
+    """Seconds of a plain fit of boosted trees, and of the reweighted one."""
+    x, y = make_classification(n + m, 30, n_informative=10, random_state=0)
+    base = HistGradientBoostingClassifier()
+    plain, reweighted = [], []
+    for seed in range(repeats):
+        start = time.perf_counter()
+        clone(base).fit(x[:n], y[:n])
+        middle = time.perf_counter()
+        clf = giw.ReweightedClassifier(base, random_state=seed)
+        clf.fit(x[:n], y[:n], X_val=x[n:], y_val=y[n:])
+        plain.append(middle - start)
+        reweighted.append(time.perf_counter() - middle)
+    a, b = np.median(plain), np.median(reweighted)
+    print(f"{n} × 30, {m} validation rows: plain {a:.2f} s, reweighted {b:.2f} s, "
+          f"so reweighting adds {(b - a) / a:.2f} × the plain fit")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="two draws a cell, logistic only")
+    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--base", nargs="*", default=list(BASES), choices=list(BASES))
+    parser.add_argument("--task", nargs="*", default=list(VALIDATION), choices=list(VALIDATION))
+    parser.add_argument("--csv", type=Path, help="append rows here as they come")
+    parser.add_argument("--from-csv", nargs="*", type=Path, help="report stored rows")
+    parser.add_argument("--time", action="store_true", help="time only")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.time:
+        return timing(2_000, 50, 1) if options.quick else timing()
+    if options.from_csv:
+        report([row for path in options.from_csv for row in csv.DictReader(path.open())])
+        return None
+    repeats, bases = (2, ["logistic"]) if options.quick else (options.repeats, options.base)
+    rows, known = [], tables()
+    warnings.simplefilter("ignore", UserWarning)  # shrunk weights are in the rows
+    for base in bases:
+        for seed in range(options.first_seed, options.first_seed + repeats):
+            for task in options.task:
+                for shift in SHIFTS:
+                    rows.append(asdict(measure(known[task], base, task, shift, seed)))
+                    if options.csv:
+                        new = not options.csv.exists()
+                        with options.csv.open("a", newline="") as file:
+                            writer = csv.DictWriter(file, list(rows[-1]))
+                            if new:
+                                writer.writeheader()
+                            writer.writerow(rows[-1])
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()
