@@ -5,7 +5,7 @@ support say something too, once they are weighted: their mean estimates the risk
 support, with a bias that nobody knows. They enter as a control variate,
 
 .. math:: \hat R = \bar\ell_{\rm val} - c\, \alpha\, (\bar\ell_{\rm in} - \hat\mu_w), \qquad
-          c = \frac{0.3\, r}{1 + d^4},
+          c = \frac{0.25\, r}{1 + d^4},
 
 where d is the disagreement :math:`\alpha (\bar\ell_{\rm in} - \hat\mu_w)` in units of its standard
 error and r the share of its variance that is the validation points'. Where the two disagree,
@@ -35,7 +35,7 @@ from giw.weights import ClassifierRatio
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-LARGEST_SAY = 0.3  # of weighted training points: more is narrower and covers less under bias
+LARGEST_SAY = 0.25  # of weighted training points: more is narrower and covers less under bias
 BIAS_VARIANCE = 1.5  # variance of the unknown bias, in units of the validation points' own
 LEAST_EFFECTIVE = 0.05
 MOST_LABELS = 10**7

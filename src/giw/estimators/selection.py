@@ -152,13 +152,16 @@ def label_first(
     splitter = SupportSplitter(
         level=max(0.05, 1.5 / len(z)), random_state=int(generator.integers(2**31))
     )
-    posterior = np.asarray(splitter.fit(z).split(z_val).posterior, dtype=np.float64)
+    split = splitter.fit(z).split(z_val)
+    posterior = np.asarray(split.posterior, dtype=np.float64)
     unsure = np.full(m, 0.5)
     if hasattr(model, "predict_proba"):
         probability = np.asarray(model.predict_proba(X_unlabelled))
         classes = probability.shape[1]
         unsure = (1 - probability.max(axis=1)) * classes / max(classes - 1, 1)
-    value = (1 - posterior) + posterior * unsure  # (m,)
+    # many points may be stranger than every training row; the strangest of them first
+    strangeness = np.argsort(np.argsort(np.asarray(split.score))) / m
+    value = (1 - posterior) + posterior * unsure / 2 + 0.01 * strangeness  # (m,)
     return _spread_out(value, z_val, n_points)
 
 
