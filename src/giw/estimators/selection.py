@@ -159,9 +159,10 @@ def label_first(
         probability = np.asarray(model.predict_proba(X_unlabelled))
         classes = probability.shape[1]
         unsure = (1 - probability.max(axis=1)) * classes / max(classes - 1, 1)
-    # many points may be stranger than every training row; the strangest of them first
-    strangeness = np.argsort(np.argsort(np.asarray(split.score))) / m
-    value = (1 - posterior) + posterior * unsure / 2 + 0.01 * strangeness  # (m,)
+    # of the points outside, the strangest first: some lie just beyond the last training row
+    score = np.asarray(split.score, dtype=np.float64)
+    strange = (score - score.min()) / max(float(np.ptp(score)), 1e-12)
+    value = (1 - posterior) * (1 + strange) / 2 + posterior * unsure / 2  # (m,)
     return _spread_out(value, z_val, n_points)
 
 
