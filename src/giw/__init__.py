@@ -1,5 +1,6 @@
 """Generalized importance weighting: train where training data and the real world part ways."""
 
+from giw.diagnosis import Diagnosis, diagnose
 from giw.estimators import (
     GIWClassifier,
     ReweightedClassifier,
@@ -37,6 +38,7 @@ __all__ = [
     "RULSIF",
     "ULSIF",
     "ClassifierRatio",
+    "Diagnosis",
     "GIWClassifier",
     "GIWObjective",
     "ReweightedClassifier",
@@ -45,6 +47,7 @@ __all__ = [
     "SupportSplitter",
     "__version__",
     "classifier_ratio",
+    "diagnose",
     "effective_sample_size",
     "estimate_risk",
     "kliep",

@@ -87,7 +87,7 @@ def missing_in(column: Column) -> NDArray[np.bool_]:
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """The end of an error message: the likeliest names, or those that there are."""
     lower = {other.lower(): other for other in known}
-    close = get_close_matches(name.lower(), lower, n=2, cutoff=0.7)
+    close = get_close_matches(name.strip().lower(), lower, n=2, cutoff=0.7)
     if close:
         return f"; did you mean {' or '.join(repr(lower[key]) for key in close)}?"
     return f"; it has {listed(known)}"

@@ -3,7 +3,7 @@
 from giw.report.bench_page import Report, bench_report, report_folder
 from giw.report.demo import demo_page
 from giw.report.figures import learning_curves, save, split_histogram, trial_dots
-from giw.report.page import Page, Picture, Section, render_page, write_page
+from giw.report.page import Listing, Page, Picture, Section, render_page, write_page
 from giw.report.tables import (
     Row,
     in_one_sentence,
@@ -15,6 +15,7 @@ from giw.report.tables import (
 )
 
 __all__ = [
+    "Listing",
     "Page",
     "Picture",
     "Report",

@@ -51,6 +51,15 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """A list of things with words about them: names of columns, rows, and a note beneath."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """A part of the page; whatever is left empty is left out.
 
@@ -72,6 +81,10 @@ class Section:
         Tables, after text and pictures.
     part : str
         The part of the page that it belongs to; the index shows it.
+    listing : Listing, optional
+        A table of words.
+    code : str
+        Lines to copy into a program.
     """
 
     title: str
@@ -83,6 +96,8 @@ class Section:
     details_title: str = "More about this"
     sheets: Sequence[Sheet] = ()
     part: str = ""
+    listing: Listing | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True)

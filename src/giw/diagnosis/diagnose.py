@@ -1,0 +1,260 @@
+"""``giw.diagnose``: from two samples to an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giw.checks import as_generator, as_labels
+from giw.diagnosis.features import Features, as_features
+from giw.diagnosis.label_noise import cross_fit, look_for_noise
+from giw.diagnosis.outside import explain_outside
+from giw.diagnosis.recommendation import recommend
+from giw.diagnosis.result import Diagnosis, Sizes
+from giw.diagnosis.shift_tests import (
+    ShiftTest,
+    class_share_test,
+    features_test,
+    holm,
+    label_test,
+    weights_of,
+)
+from giw.support import SupportSplit, SupportSplitter
+from giw.weights import effective_sample_size
+
+MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
+MOST_TESTED = 4_000  # rows of either side from which a model learns to tell them apart
+MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
+STEPS = ("features", "support", "outside rows", "tests", "weights", "labels")
+OnStep = Callable[[str], None]
+Ints = NDArray[np.int64]
+
+
+def diagnose(
+    X: Any,
+    y: Any,
+    X_val: Any,
+    y_val: Any = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    most_rows: int = 50,
+    max_train: int = MOST_TRAIN,
+    max_val: int = MOST_VAL,
+    random_state: int | np.random.Generator | np.random.RandomState | None = 0,
+    on_step: OnStep | None = None,
+) -> Diagnosis:
+    """What has shifted between training and validation data, how much, where, and what to do.
+
+    Larger data are sampled, and the result says so: shares and tests gain little from further
+    rows. What is said of single rows is said of the sampled ones.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), data frame or Table
+        Training points. Text and missing values of data frames and tables are encoded.
+    y : array of shape (n,) or None
+        Training labels, of any type. Without them only features are compared.
+    X_val : array of shape (m, d), data frame or Table
+        Validation points from the distribution that the model will meet.
+    y_val : array of shape (m,), optional
+        Their labels.
+    feature_names : sequence of str, optional
+        Names for the columns of arrays.
+    most_rows : int, default=50
+        Outside rows to explain.
+    max_train, max_val : int
+        Rows in which neighbours are searched; more of them sharpen the split and take longer.
+    random_state : int, numpy generator or None, default=0
+    on_step : callable, optional
+        Called with the name of each step as it begins.
+
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
+    >>> import numpy as np, giw
+    >>> rng = np.random.default_rng(0)
+    >>> X, Xv = rng.normal(size=(400, 2)), rng.normal(size=(100, 2)) + [[6, 0]]
+    >>> found = giw.diagnose(X, X[:, 1] > 0, Xv, Xv[:, 1] > 0)
+    >>> found.recommendation.method, found.outside_columns[0][0]
+    ('giw', 'x0')
+    """
+    step = on_step or (lambda name: None)
+    generator = as_generator(random_state)
+    step(STEPS[0])
+    features = as_features(X, X_val, feature_names)
+    n, m = len(features.z_train), len(features.z_val)
+    labels, names = _codes(y, y_val, n, m)
+    train, val = _sample(n, max_train, generator), _sample(m, max_val, generator)
+
+    step(STEPS[1])
+    split = _split(features, labels, train, val, generator)
+    verdict = split.verdict()
+    outside = 1 - split.support_share
+    interval = (1 - split.support_share_interval[1], 1 - split.support_share_interval[0])
+
+    step(STEPS[2])
+    listed = split.outside_list()
+    rows, columns = explain_outside(
+        features,
+        train_rows=train,
+        val_rows=val[listed],
+        p_value=np.asarray(split.p_value)[listed],
+        label=None if labels.val is None else [names[c] for c in labels.val[val[listed]]],
+        label_unseen=np.asarray(split.label_unseen)[listed],
+        most=most_rows,
+        generator=generator,
+    )
+
+    step(STEPS[3])
+    few_train, few_val = train[:MOST_TESTED], val[:MOST_TESTED]
+    inside = few_val[np.asarray(split.inside)[:MOST_TESTED]]
+    tests = _feature_tests(features, labels, few_train, few_val, generator)
+
+    step(STEPS[4])
+    z, z_inside = features.z_train[few_train], features.z_val[inside]
+    weight = weights_of(z, z_inside, generator) if len(inside) >= 2 else np.ones(len(z))
+    share = effective_sample_size(weight) / len(z)
+
+    step(STEPS[5])
+    noise = None
+    if labels.train is not None and labels.val is not None:
+        y, y_inside = labels.train[few_train], labels.val[inside]
+        if len(np.unique(y)) > 1:
+            fitted = cross_fit(z, y, z_inside, classes=len(names), generator=generator)
+            noise = look_for_noise(fitted, y, y_inside, names=names, row_numbers=few_train)
+            surprise, wrong = fitted.surprise(y, y_inside), fitted.wrong(y, y_inside)
+            label_shift = label_test(z, z_inside, weight, surprise, wrong, generator)
+            tests += [label_shift] if label_shift is not None else []
+
+    shifts = holm(tests)
+    recommendation = recommend(
+        verdict=verdict,
+        outside=outside,
+        outside_interval=interval,
+        tests=shifts,
+        effective_share=share if len(inside) >= 2 else None,
+        noise=noise,
+        n_outside_rows=len(listed),
+    )
+    n_columns = len(dict.fromkeys(features.columns))
+    sizes = Sizes(
+        n, m, n_columns, features.z_train.shape[1],
+        len(train), len(val), len(few_train), len(few_val),
+    )  # fmt: skip
+    return Diagnosis(
+        recommendation=recommendation,
+        verdict=verdict,
+        outside=outside,
+        outside_interval=interval,
+        shifts=shifts,
+        effective_sample_size=share * n,
+        effective_share=share,
+        outside_rows=rows,
+        n_outside_rows=len(listed),
+        outside_columns=columns,
+        label_noise=noise,
+        class_shares=_class_shares(labels, names),
+        split=split,
+        val_rows=tuple(val.tolist()),
+        sizes=sizes,
+        notes=(*features.notes, *_sampling_notes(sizes)),
+    )
+
+
+class _Labels:
+    """Codes of both sides, None where there are no labels."""
+
+    def __init__(self, train: Ints | None, val: Ints | None) -> None:
+        self.train, self.val = train, val
+
+
+def _codes(y: Any, y_val: Any, n: int, m: int) -> tuple[_Labels, list[str]]:
+    if y is None:
+        if y_val is not None:
+            raise ValueError("y_val came without y; pass the training labels too")
+        return _Labels(None, None), []
+    train = as_labels(y, n, "y")
+    val = None if y_val is None else as_labels(y_val, m, "y_val")
+    if val is not None and (train.dtype.kind in "USO") != (val.dtype.kind in "USO"):
+        raise ValueError(
+            f"y holds {train.dtype} and y_val {val.dtype}: the same class must have the same label "
+            "in both; convert one of them"
+        )
+    both = train if val is None else np.concatenate([train, val])
+    classes, code = np.unique(both, return_inverse=True)
+    most = MOST_NUMBERS if both.dtype.kind in "iuf" else MOST_CLASSES
+    if len(classes) > max(most, 0.2 * len(both)):
+        raise ValueError(
+            f"the label has {len(classes)} different values in {len(both)} rows: that is a number "
+            "and not a class; group it first, for example with pandas.cut"
+        )
+    code = code.reshape(-1).astype(np.int64)
+    names = [str(value) for value in classes.tolist()]
+    return _Labels(code[:n], None if val is None else code[n:]), names
+
+
+def _sample(n: int, most: int, generator: np.random.Generator) -> Ints:
+    """Rows in random order, so that any beginning of them is a sample too."""
+    return generator.permutation(n)[:most]
+
+
+def _split(
+    features: Features, labels: _Labels, train: Ints, val: Ints, generator: np.random.Generator
+) -> SupportSplit:
+    splitter = SupportSplitter(random_state=int(generator.integers(2**31)))
+    y = None if labels.train is None else labels.train[train]
+    y_val = None if labels.val is None else labels.val[val]
+    z, z_val = (a.astype(np.float32) for a in (features.z_train[train], features.z_val[val]))
+    return splitter.fit(z, y).split(z_val, y_val)
+
+
+def _feature_tests(
+    features: Features, labels: _Labels, train: Ints, val: Ints, generator: np.random.Generator
+) -> list[ShiftTest]:
+    z, z_val = features.z_train[train], features.z_val[val]
+    found = [features_test(z, z_val, generator)]
+    if labels.train is not None and labels.val is not None:
+        found.append(class_share_test(labels.train, labels.val, generator))
+        found.append(
+            features_test(
+                z,
+                z_val,
+                generator,
+                stratum_train=labels.train[train],
+                stratum_val=labels.val[val],
+            )
+        )
+    return [test for test in found if test is not None]
+
+
+def _class_shares(labels: _Labels, names: list[str]) -> tuple[tuple[str, float, float], ...]:
+    if labels.train is None or labels.val is None:
+        return ()
+    train, val = (
+        np.bincount(side, minlength=len(names)) / len(side) for side in (labels.train, labels.val)
+    )
+    return tuple((name, float(p), float(q)) for name, p, q in zip(names, train, val, strict=True))
+
+
+def _sampling_notes(sizes: Sizes) -> list[str]:
+    notes = []
+    for side, total, used in (
+        ("training", sizes.n_train, sizes.used_train),
+        ("validation", sizes.n_val, sizes.used_val),
+    ):
+        if used < total:
+            notes.append(
+                f"Neighbours were searched in a random sample of {used:,} of {total:,} {side} rows."
+            )
+    if sizes.tested_train < sizes.used_train or sizes.tested_val < sizes.used_val:
+        notes.append(
+            f"Tests and label hints use {sizes.tested_train:,} training and {sizes.tested_val:,} "
+            "validation rows of these."
+        )
+    return notes

@@ -1,0 +1,156 @@
+"""What a diagnosis says: as an object, as text, as plain values and as a page."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from giw.diagnosis.label_noise import LabelNoise
+from giw.diagnosis.outside import OutsideRow
+from giw.diagnosis.recommendation import NBSP, Recommendation, p_in_words
+from giw.diagnosis.shift_tests import ShiftTest
+from giw.support import CaseVerdict, SupportSplit
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many rows there are, and how many of them were looked at."""
+
+    n_train: int
+    n_val: int
+    n_columns: int
+    n_features: int
+    used_train: int
+    used_val: int
+    tested_train: int
+    tested_val: int
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What kind of shift this is, how large, where, and what to do.
+
+    Attributes
+    ----------
+    recommendation : Recommendation
+        The answer, what to do, and why.
+    verdict : CaseVerdict
+        Which of the cases (i) to (iv), with its bounds.
+    outside : float
+        Estimated share of the test distribution outside the training support.
+    outside_interval : tuple of two floats
+        Its 95 % interval.
+    shifts : tuple of ShiftTest
+        Features, class shares, features within classes, labels given features: what has shifted.
+    effective_sample_size : float
+        How many equally weighted training rows the weighted ones are worth.
+    effective_share : float
+        The same as a share of the training rows.
+    outside_rows : tuple of OutsideRow
+        Validation rows outside the training support with their reasons, the strangest first.
+    n_outside_rows : int
+        Length of the whole list; at most a tenth of it lies inside, on average.
+    outside_columns : tuple of (str, float)
+        Columns by their mean share in the reasons.
+    label_noise : LabelNoise or None
+        Hints at wrong training labels.
+    class_shares : tuple of (str, float, float)
+        Class, its share in training, its share in validation.
+    split : SupportSplit
+        Of the validation rows in use; ``val_rows`` says which.
+    val_rows : tuple of int
+    sizes : Sizes
+    notes : tuple of str
+        What was left out or sampled.
+    """
+
+    recommendation: Recommendation
+    verdict: CaseVerdict
+    outside: float
+    outside_interval: tuple[float, float]
+    shifts: tuple[ShiftTest, ...]
+    effective_sample_size: float
+    effective_share: float
+    outside_rows: tuple[OutsideRow, ...]
+    n_outside_rows: int
+    outside_columns: tuple[tuple[str, float], ...]
+    label_noise: LabelNoise | None
+    class_shares: tuple[tuple[str, float, float], ...]
+    split: SupportSplit
+    val_rows: tuple[int, ...]
+    sizes: Sizes
+    notes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """The diagnosis in plain text."""
+        told = self.recommendation
+        lines = [told.answer, told.action, "", "Evidence"]
+        lines += [f"  {line}" for line in told.evidence]
+        low, high = self.verdict.train_outside
+        lines.append(
+            f"  Training rows that validation never visits: {100 * low:.0f} to {100 * high:.0f} % "
+            "of training (bounded, never proved)."
+        )
+        lines.append(
+            f"  Weighted training rows are worth {self.effective_sample_size:,.0f} of "
+            f"{self.sizes.n_train:,} ({100 * self.effective_share:.0f} %)."
+        )
+        if self.n_outside_rows:
+            columns = ", ".join(f"{name} {100 * s:.0f} %" for name, s in self.outside_columns[:5])
+            lines += ["", f"{self.n_outside_rows:,} validation rows are listed as outside"]
+            lines += [f"  columns behind it: {columns}"] * bool(columns)
+            lines += [f"  {line}" for line in map(row_in_words, self.outside_rows[:5])]
+        if self.label_noise is not None and self.label_noise.n_suspects:
+            lines += ["", f"{self.label_noise.n_suspects:,} training labels are contradicted"]
+            lines += [
+                f"  row {s.row}: {s.label}, likelier {s.likely} ({100 * s.probability:.0f} %)"
+                for s in self.label_noise.suspects[:5]
+            ]
+        for title, items in (("Next", told.next_steps), ("Notes", self.notes)):
+            if items:
+                lines += ["", title, *(f"  {item}" for item in items)]
+        return "\n".join(lines).replace(NBSP, " ")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; the split's arrays are left out."""
+        names = [name for name in self.__dataclass_fields__ if name not in ("split", "val_rows")]
+        return {name: _plain(getattr(self, name)) for name in names}
+
+    def to_html(self, path: str | Path, *, title: str = "", command: str = "") -> Path:
+        """Write a page that stands alone, for people; folders on the way are made.
+
+        Parameters
+        ----------
+        path : path
+        title : str, optional
+            What stands above the answer.
+        command : str, optional
+            How the page was made, for its foot.
+        """
+        from giw.diagnosis.page import diagnosis_page
+        from giw.report import write_page
+
+        return write_page(diagnosis_page(self, title=title, command=command), path)
+
+
+def row_in_words(row: OutsideRow) -> str:
+    """``row 12 (p = 0.0004): age 93 (usually 18 to 65)``."""
+    return f"row {row.row} ({p_in_words(row.p_value)}): {reasons_in_words(row)}"
+
+
+def reasons_in_words(row: OutsideRow) -> str:
+    """Why the row is outside."""
+    reasons = ["label not in training"] * row.label_unseen
+    reasons += [reason.words for reason in row.reasons]
+    return "; ".join(reasons) or "an unusual combination of ordinary values"
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return _plain(asdict(value))
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.replace(NBSP, " ") if isinstance(value, str) else value

@@ -1,0 +1,246 @@
+r"""What has shifted: the features, the class shares, the features within a class, or the labels?
+
+All four effects are on one scale, a lower bound of a total variation distance: the share of rows
+that would have to be exchanged before the difference could no longer be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm, rankdata
+from sklearn.ensemble import ExtraTreesRegressor
+
+from giw.diagnosis.membership import TREES, fit_membership, in_blocks, judged_by_the_past
+
+BLOCKS = 5
+FEWEST = 8  # validation rows below which nothing is tested
+DRAWS = 2_000  # of the permutation test for class shares
+MOST_ODDS = 20.0  # a training row counts for at most so many in the comparison of labels
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ShiftTest:
+    """One question, answered.
+
+    Attributes
+    ----------
+    kind : {"covariate", "class prior", "within class", "label"}
+    question : str
+        What was asked, in words.
+    effect : float
+        At least about this share of rows would have to be exchanged (for labels: relabelled).
+    interval : tuple of two floats
+        95 % interval of ``effect``.
+    p_value : float
+        Of "nothing has shifted here".
+    found : bool
+        Whether it is below 5 % after Holm's correction for all questions that were asked.
+    """
+
+    kind: str
+    question: str
+    effect: float
+    interval: tuple[float, float]
+    p_value: float
+    found: bool = False
+
+
+QUESTIONS = {
+    "covariate": "do the features look different?",
+    "class prior": "are the classes more or less frequent?",
+    "within class": "do the features look different within a class?",
+    "label": "do equal features get other labels?",
+}
+
+
+def holm(tests: Sequence[ShiftTest], *, level: float = 0.05) -> tuple[ShiftTest, ...]:
+    """Mark what is found, at a joint error of ``level`` (Holm's step-down procedure)."""
+    order = sorted(range(len(tests)), key=lambda j: tests[j].p_value)
+    result = list(tests)
+    for rank, j in enumerate(order):
+        if tests[j].p_value > level / (len(tests) - rank):
+            break
+        result[j] = replace(tests[j], found=True)
+    return tuple(result)
+
+
+def features_test(
+    z_train: Floats,
+    z_val: Floats,
+    generator: np.random.Generator,
+    *,
+    stratum_train: Ints | None = None,
+    stratum_val: Ints | None = None,
+) -> ShiftTest | None:
+    r"""Two-sample test by a classifier, within strata where they are given.
+
+    Scores of validation rows are ranked among those of training rows of the same block and
+    stratum: with area :math:`A_k` under the ROC curve of block k,
+    :math:`\sum_k m_k (A_k - \tfrac12)` has mean zero and a known variance if nothing has shifted.
+    The effect is the rate at which the classifier calls validation rows "validation" less the
+    rate at which it calls training rows so, at most the total variation distance.
+
+    Returns None where too few rows can be compared.
+    """
+    z = np.concatenate([z_train, z_val])
+    is_val = np.repeat([False, True], [len(z_train), len(z_val)])
+    strata = np.zeros(len(z), dtype=np.int64)
+    if stratum_train is not None and stratum_val is not None:
+        strata = np.concatenate([stratum_train, stratum_val])
+    comparable = np.isin(strata, np.intersect1d(strata[is_val], strata[~is_val]))
+    z, is_val, strata = z[comparable], is_val[comparable], strata[comparable]
+    blocks = min(BLOCKS, int(is_val.sum()) // 4)
+    if is_val.sum() < FEWEST or (~is_val).sum() < FEWEST:
+        return None
+    total, spread = 0.0, 0.0
+    gap, gap_spread, count = 0.0, 0.0, 0
+    for rows, score in judged_by_the_past(z, is_val, strata, blocks=blocks, generator=generator):
+        for value in np.unique(strata[rows]):
+            here = strata[rows] == value
+            s_val, s_train = score[here & is_val[rows]], score[here & ~is_val[rows]]
+            m, n = len(s_val), len(s_train)
+            if m == 0 or n == 0:
+                continue
+            rank = rankdata(np.concatenate([s_val, s_train]))[:m]
+            area = (rank.sum() - m * (m + 1) / 2) / (m * n)
+            total += m * (area - 0.5)
+            spread += m**2 * (n + m + 1) / (12 * n * m)
+            hit, alarm = np.mean(s_val > 0.5), np.mean(s_train > 0.5)
+            gap += m * (hit - alarm)
+            # one more of each outcome, so that a perfect score has a spread too
+            hit, alarm = (m * hit + 1) / (m + 2), (n * alarm + 1) / (n + 2)
+            gap_spread += m**2 * (hit * (1 - hit) / m + alarm * (1 - alarm) / n)
+            count += m
+    if count == 0:
+        return None
+    kind = "covariate" if stratum_train is None else "within class"
+    p_value = float(norm.sf(total / np.sqrt(spread)))
+    return _test(kind, gap / count, np.sqrt(gap_spread) / count, p_value)
+
+
+def class_share_test(
+    label_train: Ints, label_val: Ints, generator: np.random.Generator
+) -> ShiftTest | None:
+    r"""Permutation test of the class shares by the likelihood ratio.
+
+    The effect is :math:`\tfrac12 \sum_c |\hat q_c - \hat p_c|` less its mean under permutation,
+    which is what sampling alone would show.
+    """
+    n, m = len(label_train), len(label_val)
+    if m < FEWEST:
+        return None
+    classes = int(max(label_train.max(), label_val.max())) + 1
+    train, val = (np.bincount(side, minlength=classes) for side in (label_train, label_val))
+    drawn = generator.multivariate_hypergeometric(train + val, m, size=DRAWS)  # (draws, c)
+    seen = _likelihood_ratio(train, val)
+    null = _likelihood_ratio(train + val - drawn, drawn)
+    p_value = (1 + int((null >= seen - 1e-9).sum())) / (1 + DRAWS)
+    chance = float(_distance((train + val - drawn) / n, drawn / m).mean())
+    again = (generator.multinomial(size, counts / size, size=500) / size
+             for size, counts in ((n, train), (m, val)))  # fmt: skip
+    error = float(_distance(*again).std())
+    return _test("class prior", float(_distance(train / n, val / m)) - chance, error, p_value)
+
+
+def label_test(
+    z_train: Floats,
+    z_val: Floats,
+    weight: Floats,  # (n,) of training rows, towards the validation features
+    surprise: tuple[Floats, Floats],
+    wrong: tuple[Floats, Floats],
+    generator: np.random.Generator,
+) -> ShiftTest | None:
+    r"""Are labels more, or less, surprising than those of training rows with the same features?
+
+    ``surprise`` is one minus the probability that a model fitted to *other* training rows gives to
+    a row's label, ``wrong`` whether that model would have said another. The mean over validation
+    rows is compared with training rows that are weighted to have the validation features, and
+    corrected by a regression on the features:
+
+    .. math:: \frac1m \sum_j (f_j - \hat\mu(x_j))
+              - \frac{\sum_i \hat w_i (f_i - \hat\mu(x_i))}{\sum_i \hat w_i} ,
+
+    which is right if either the weights :math:`\hat w` or the regression :math:`\hat\mu` is [1]_;
+    both are cross-fitted. The surprise decides whether something is found, having less noise;
+    what is wrong says how much. Only rows inside the training support belong here: elsewhere
+    training has no labels to compare with.
+
+    References
+    ----------
+    .. [1] Robins, Rotnitzky and Zhao, JASA 89:846-866, 1994.
+    """
+    n, m = len(z_train), len(z_val)
+    if m < FEWEST or n < FEWEST:
+        return None
+    f_train, f_val = (np.stack(side, axis=1) for side in zip(surprise, wrong, strict=True))
+    fold = generator.permutation(n) % BLOCKS
+    expected, expected_val = np.empty((n, 2)), np.zeros((m, 2))
+    for number in range(BLOCKS):
+        rest, rows = fold != number, fold == number
+        seed = int(generator.integers(2**31))
+        forest = ExtraTreesRegressor(TREES, min_samples_leaf=5, random_state=seed)
+        forest.fit(z_train[rest], f_train[rest])
+        expected[rows] = forest.predict(z_train[rows])
+        expected_val += forest.predict(z_val) / BLOCKS
+    here, there = f_val - expected_val, f_train - expected  # (m, 2), (n, 2)
+    share = np.minimum(weight, MOST_ODDS)[:, None] / np.minimum(weight, MOST_ODDS).sum()
+    base = (share * there).sum(axis=0)  # (2,)
+    difference = np.abs(here.mean(axis=0) - base)
+    error = np.sqrt(
+        here.var(axis=0, ddof=1) / m + np.sum(np.square(share * (there - base)), axis=0)
+    )
+    p_value = float(2 * norm.sf(difference[0] / max(error[0], 1e-12)))
+    return _test("label", float(difference[1]), float(error[1]), p_value)
+
+
+def weights_of(
+    z_train: Floats, z_val: Floats, generator: np.random.Generator
+) -> Floats:  # (n,) mean one
+    """Cross-fitted estimates of p_val / p_train at the training rows, by odds of membership."""
+    z = np.concatenate([z_train, z_val])
+    is_val = np.repeat([False, True], [len(z_train), len(z_val)])
+    fold = in_blocks(is_val, min(BLOCKS, max(2, len(z_val) // 4)), generator)
+    odds = np.ones(len(z_train))
+    for number in np.unique(fold):
+        rest, rows = fold != number, (fold == number)[: len(z_train)]
+        if is_val[rest].any():
+            seed = int(generator.integers(2**31))
+            rule = fit_membership(z[rest], is_val[rest], np.zeros(rest.sum(), dtype=int), seed=seed)
+            probability = np.clip(rule(z_train[rows]), 0.01, 0.99)
+            odds[rows] = probability / (1 - probability)
+    return odds / odds.mean()
+
+
+def _test(kind: str, effect: float, error: float, p_value: float) -> ShiftTest:
+    low, high = effect - 1.96 * error, effect + 1.96 * error
+    return ShiftTest(
+        kind,
+        QUESTIONS[kind],
+        float(np.clip(effect, 0, 1)),
+        (float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))),
+        float(min(max(p_value, 0.0), 1.0)),
+    )
+
+
+def _distance(p: Floats, q: Floats) -> Floats:
+    """Total variation distance over the last dimension."""
+    return 0.5 * np.abs(p - q).sum(axis=-1)
+
+
+def _likelihood_ratio(train: Ints, val: Ints) -> Floats:
+    """G statistic of a table of counts, over the last dimension."""
+    both = train + val
+    result = np.zeros(np.broadcast_shapes(train.shape, val.shape)[:-1])
+    for side in (train, val):
+        size = side.sum(axis=-1, keepdims=True)
+        expected = both * size / both.sum(axis=-1, keepdims=True)
+        ratio = np.divide(side, expected, out=np.ones(expected.shape), where=side > 0)
+        result = result + 2 * (side * np.log(ratio)).sum(axis=-1)
+    return result

@@ -1,0 +1,245 @@
+"""The whole diagnosis on data whose truth is known, read as an object, as text and in a browser."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import torch
+from tests.browser import DESK, PHONE, look_at
+
+import giw
+from giw.data import Table
+from giw.diagnosis import STEPS, Diagnosis
+from giw.diagnosis.page import diagnosis_page
+from giw.report import render_page
+
+EVIL = "<script>alert('α')</script>"
+N, M, OUTSIDE = 400, 80, 32
+
+
+def text(values):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def evil_tables():
+    """A table whose column names and labels are markup; 40 % of validation has a new category.
+
+    Training labels are flipped in 15 % of the rows.
+    """
+    rng = np.random.default_rng(0)
+
+    def side(n, outside=0):
+        town = rng.choice(["Rome", "Oslo"], n).astype(object)
+        x = rng.normal(size=n)
+        y = np.where(x > 0, "<b>yes</b>", "no & never")
+        town[:outside] = "<i>Lima</i>"
+        income = rng.normal(size=n)
+        income[:outside] += 5
+        return Table({EVIL: income, "town": text(town), "x": x}), y
+
+    train, y = side(N)
+    val, y_val = side(M, OUTSIDE)
+    flipped = rng.random(N) < 0.15
+    y = np.where(flipped, np.where(y == "<b>yes</b>", "no & never", "<b>yes</b>"), y)
+    return train, y, val, y_val
+
+
+@pytest.fixture(scope="module")
+def found() -> Diagnosis:
+    return giw.diagnose(*evil_tables())
+
+
+def test_the_share_outside_and_the_case_are_found(found):
+    low, high = found.outside_interval
+    assert low <= OUTSIDE / M <= high
+    assert set(found.verdict.possible) <= {"iii", "iv"}
+    assert found.recommendation.method == "giw"
+
+
+def test_the_outside_rows_are_those_that_were_put_there(found):
+    rows = {row.row for row in found.outside_rows}
+    assert len(rows & set(range(OUTSIDE))) >= 0.9 * OUTSIDE
+    assert len(rows - set(range(OUTSIDE))) <= 0.2 * len(rows)
+
+
+def test_the_columns_that_were_moved_are_blamed(found):
+    assert found.outside_columns[0][0] == EVIL
+    assert all("town" in {r.column for r in row.reasons} for row in found.outside_rows[:5])
+    words = {reason.words for row in found.outside_rows for reason in row.reasons}
+    assert "town not in training" in words
+
+
+def test_the_flipped_labels_are_noticed(found):
+    noise = found.label_noise
+    assert noise.train_interval[0] < 0.15 < noise.train_interval[1] + 0.03
+    assert noise.train > noise.val
+
+
+def test_the_summary_begins_with_the_answer_and_says_what_to_do(found):
+    lines = found.summary().splitlines()
+    assert "lies where training data have nothing" in lines[0]
+    assert "generalized importance weighting" in lines[1]
+    assert "\u00a0" not in found.summary()
+
+
+def test_plain_values_go_through_json(found):
+    again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+
+    assert again["verdict"]["case"] == found.verdict.case
+    assert again["outside"] == found.outside
+    assert [row["row"] for row in again["outside_rows"]] == [r.row for r in found.outside_rows]
+    assert [test["kind"] for test in again["shifts"]] == [t.kind for t in found.shifts]
+
+
+def test_the_same_data_and_seed_give_the_same_diagnosis(found):
+    assert giw.diagnose(*evil_tables()).to_dict() == found.to_dict()
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def seen(found, tmp_path_factory):
+    page = diagnosis_page(found, command=f"giw diagnose {EVIL}")
+    return look_at(render_page(page), tmp_path_factory.mktemp("browser"))
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_a_person_reads_the_answer_then_the_advice_then_the_evidence(seen, width):
+    words = seen[width]["words"].replace("\u00a0", " ")
+    order = ["of what the model will meet lies where training data have nothing", "What to do"]
+    order += ["giw.GIWClassifier()", "Does training cover", "How is a row called outside?"]
+    order += ["Which rows lie outside, and why", "town not in training", "What has shifted?"]
+    order += ["Are training labels wrong?", "Sizes and notes", "Made by"]
+    found = [words.find(part) for part in order]
+
+    assert -1 not in found
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_markup_in_names_and_labels_is_shown_and_not_obeyed(seen, width):
+    assert seen[width]["scripts"] == 0
+    for part in (EVIL, "<b>yes</b>", "no & never"):
+        assert part in seen[width]["words"]
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_nothing_runs_over_the_edge(seen, width):
+    assert seen[width]["overflow"] == 0
+    assert seen[width]["cut"] == []
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_figures_can_be_read_and_say_in_words_what_they_show(seen, width):
+    assert len(seen[width]["figures"]) == len(seen[width]["alts"]) >= 3
+    assert min(seen[width]["letters"]) >= 8
+    told = " ".join(seen[width]["alts"])
+    for part in ("are called inside", "columns that put rows outside", "what has shifted"):
+        assert part in told
+
+
+class Tags(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.found = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append(tag)
+
+
+def test_the_page_is_written_and_stands_alone(found, tmp_path):
+    html = found.to_html(tmp_path / "new" / "report.html").read_text()
+
+    assert not {"script", "link", "iframe", "b", "i"} & set(Tags(html).found)
+    assert "http-equiv" in html
+
+
+# Other kinds of data ------------------------------------------------------------------------------
+
+
+def shifted(seed=0, n=300, m=60):
+    rng = np.random.default_rng(seed)
+    X, X_val = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+    return X, X[:, 0] > 0, X_val, X_val[:, 0] > 0
+
+
+def test_data_that_are_alike_are_called_alike():
+    found = giw.diagnose(*shifted())
+    assert not any(test.found for test in found.shifts)
+    assert found.recommendation.method in ("plain", "giw")
+    assert "alike" in found.recommendation.answer or "too few" in found.recommendation.answer
+    assert found.effective_share > 0.7
+
+
+def test_without_validation_labels_only_features_are_compared(tmp_path):
+    X, y, X_val, _ = shifted()
+    found = giw.diagnose(X, y, X_val)
+
+    assert [test.kind for test in found.shifts] == ["covariate"]
+    assert found.label_noise is None
+    assert any("Label validation rows" in step for step in found.recommendation.next_steps)
+    found.to_html(tmp_path / "report.html")
+
+
+def test_without_any_labels_it_works_too():
+    X, _, X_val, _ = shifted()
+    assert giw.diagnose(X, None, X_val).class_shares == ()
+    with pytest.raises(ValueError, match="y_val came without y"):
+        giw.diagnose(X, None, X_val, [0] * len(X_val))
+
+
+def test_a_handful_of_rows_is_not_overinterpreted(tmp_path):
+    X, y, X_val, y_val = shifted(m=5)
+    found = giw.diagnose(X, y, X_val, y_val)
+
+    assert found.shifts == ()
+    assert found.verdict.case == "cannot tell"
+    assert "Too few" in found.to_html(tmp_path / "r.html").read_text()
+
+
+def test_large_data_are_sampled_and_the_result_says_so():
+    X, y, X_val, y_val = shifted(n=600, m=200)
+    found = giw.diagnose(X, y, X_val, y_val, max_train=300, max_val=50)
+
+    assert (found.sizes.used_train, found.sizes.used_val) == (300, 50)
+    assert sum("random sample" in note for note in found.notes) == 2
+    assert len(found.split) == len(found.val_rows) == 50
+    assert max(found.val_rows) > 50  # rows are counted in the user's table
+
+
+def test_tensors_and_frames_are_taken():
+    X, y, X_val, y_val = shifted(n=200, m=20)
+    pd = pytest.importorskip("pandas")
+    frames = [pd.DataFrame(side, columns=["a", "b"]) for side in (X, X_val)]
+    tensors = [torch.as_tensor(side) for side in (X, y, X_val, y_val)]
+    by_frame = giw.diagnose(frames[0], y, frames[1], y_val)
+    by_tensor = giw.diagnose(*tensors)
+
+    assert by_frame.outside == by_tensor.outside
+    assert by_tensor.sizes.n_features == 2
+
+
+def test_steps_are_told_as_they_begin():
+    told = []
+    giw.diagnose(*shifted(n=100, m=10), on_step=told.append)
+    assert tuple(told) == STEPS
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y, V, w: (X, y, V[:, :1], w), "2 features and X_val has 1"),
+        (lambda X, y, V, w: (X, y[:-1], V, w), "one label per point"),
+        (lambda X, y, V, w: (X, y.astype(str), V, w), "the same label in both"),
+        (lambda X, y, V, w: (X, X[:, 0], V, V[:, 0]), "a number and not a class"),
+        (lambda X, y, V, w: (X, y, V * np.nan, w), "NaN"),
+    ],
+)
+def test_mistakes_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        giw.diagnose(*change(*shifted()))

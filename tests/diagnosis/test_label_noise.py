@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from giw.diagnosis.label_noise import CrossFitted, cross_fit, look_for_noise
+
+RNG = np.random.default_rng(0)
+Z = RNG.normal(size=(500, 2)) + 4 * np.repeat([0, 1], 250)[:, None]
+TRUE = np.repeat([0, 1], 250)
+Z_VAL, Y_VAL = Z[::5] + 0.01, TRUE[::5]
+
+
+def looked(label):
+    fitted = cross_fit(Z, label, Z_VAL, classes=2, generator=np.random.default_rng(1))
+    rows = np.arange(1000, 1500)
+    return look_for_noise(fitted, label, Y_VAL, names=["no", "yes"], row_numbers=rows)
+
+
+def test_clean_labels_raise_no_suspicion():
+    found = looked(TRUE)
+    assert found.train == 0.0
+    assert found.val == 0.0
+    assert found.n_suspects == 0
+
+
+def test_the_rate_of_flipped_labels_is_found_and_the_flipped_rows_are_listed():
+    flipped = np.random.default_rng(2).random(500) < 0.15
+    found = looked(np.where(flipped, 1 - TRUE, TRUE))
+
+    assert found.train_interval[0] < flipped.mean() < found.train_interval[1]
+    assert found.val < 0.05
+    assert len(found.suspects) == 20
+    assert all(flipped[s.row - 1000] for s in found.suspects)
+    assert all({s.label, s.likely} == {"no", "yes"} for s in found.suspects)
+
+
+def test_a_row_never_votes_for_itself():
+    """Random labels of far points: only a model that has seen them could be right."""
+    z = 100.0 * np.arange(200)[:, None]
+    label = np.random.default_rng(3).integers(0, 2, 200)
+    fitted = cross_fit(z, label, z[:0], classes=2, generator=np.random.default_rng(4))
+    right = (fitted.train.argmax(axis=1) == label).mean()
+    assert 0.35 < right < 0.65
+
+
+def test_probabilities_add_up_to_one():
+    fitted = cross_fit(Z, TRUE, Z_VAL, classes=3, generator=np.random.default_rng(0))
+    assert fitted.train.shape == (500, 3)
+    assert_allclose(fitted.train.sum(axis=1), 1)
+    assert_allclose(fitted.val.sum(axis=2), 1)
+    assert not fitted.train[:, 2].any()  # a class that only validation has
+
+
+def test_surprise_and_wrong_by_hand():
+    fitted = CrossFitted(
+        train=np.array([[0.9, 0.1], [0.4, 0.6]]), val=np.array([[[0.8, 0.2]], [[0.4, 0.6]]])
+    )
+    surprise = fitted.surprise(np.array([0, 0]), np.array([1]))
+    wrong = fitted.wrong(np.array([0, 0]), np.array([1]))
+
+    assert_allclose(surprise[0], [0.1, 0.6])
+    assert_allclose(surprise[1], [0.6])
+    assert_allclose(wrong[0], [0, 1])
+    assert_allclose(wrong[1], [0.5])
+
+
+def test_without_validation_rows_nothing_is_claimed_of_them():
+    fitted = cross_fit(Z, TRUE, Z[:0], classes=2, generator=np.random.default_rng(0))
+    found = look_for_noise(fitted, TRUE, TRUE[:0], names=["a", "b"], row_numbers=np.arange(500))
+    assert found.val_rows == 0
+    assert found.val_interval == pytest.approx((0.0, 1.0))

@@ -1,0 +1,75 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from giw.diagnosis.features import as_features
+from giw.diagnosis.outside import by_column, explain_outside, unusual_distance
+
+RNG = np.random.default_rng(0)
+TRAIN = RNG.normal(size=(300, 4))
+
+
+def test_the_feature_that_was_moved_is_blamed():
+    point = np.zeros((1, 4))
+    point[0, 2] = 8
+    excess = unusual_distance(TRAIN, point, np.random.default_rng(0))[0]
+
+    assert excess.argmax() == 2
+    assert excess[2] > 0.9 * excess.sum()
+
+
+def test_an_ordinary_row_has_nothing_unusual():
+    assert unusual_distance(TRAIN, np.zeros((1, 4)), np.random.default_rng(0)).sum() < 0.1
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.lists(st.floats(0, 1e3), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_shares_add_up_to_one_or_to_nothing(values):
+    names, share = by_column(np.array(values), ["a", "b", "a"])
+
+    assert names == ["a", "b"]
+    total = share.sum(axis=1)
+    assert np.all(np.isclose(total, 1) | (total == 0))
+
+
+def test_features_of_one_column_are_blamed_together():
+    _, share = by_column(np.array([[1.0, 2.0, 1.0]]), ["a", "b", "a"])
+    assert_allclose(share, [[0.5, 0.5]])
+
+
+def test_reasons_are_told_in_the_units_of_the_user():
+    val = np.zeros((2, 4))
+    val[1, 0] = 12_345
+    features = as_features(TRAIN, val, ["income", "b", "c", "d"])
+    rows, blamed = explain_outside(
+        features,
+        train_rows=np.arange(300),
+        val_rows=np.array([1]),
+        p_value=np.array([0.003]),
+        label=["yes"],
+        label_unseen=np.array([False]),
+        most=5,
+        generator=np.random.default_rng(0),
+    )
+
+    assert blamed[0][0] == "income"
+    assert rows[0].row == 1
+    assert rows[0].label == "yes"
+    assert rows[0].reasons[0].words.startswith("income 12,345 (usually -2.")
+    assert len(rows[0].reasons) == 1
+
+
+def test_no_rows_need_no_reasons():
+    features = as_features(TRAIN, TRAIN[:2])
+    nothing = np.zeros(0)
+    assert explain_outside(
+        features,
+        train_rows=np.arange(300),
+        val_rows=nothing.astype(int),
+        p_value=nothing,
+        label=None,
+        label_unseen=nothing.astype(bool),
+        most=5,
+        generator=np.random.default_rng(0),
+    ) == ((), ())

@@ -1,0 +1,156 @@
+"""Each kind of shift is found by its own test, and by no other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from giw.diagnosis.membership import fit_membership, in_blocks, judged_by_the_past
+from giw.diagnosis.shift_tests import (
+    ShiftTest,
+    _likelihood_ratio,
+    class_share_test,
+    features_test,
+    holm,
+    label_test,
+    weights_of,
+)
+
+
+def generator(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_features_that_never_overlap_are_told_apart_completely():
+    z = np.linspace(0, 1, 60)[:, None]
+    found = features_test(z, z + 5, generator())
+
+    assert found.effect == 1.0
+    assert found.interval[0] > 0.8
+    assert found.p_value < 1e-6
+
+
+@pytest.mark.slow
+def test_features_of_one_distribution_give_evenly_spread_p_values():
+    """Each of 30 p-values is uniform, so their mean is 0.5 with a spread of 0.053."""
+    p_value = []
+    for seed in range(30):
+        rng = generator(seed)
+        p_value.append(features_test(*np.split(rng.normal(size=(80, 2)), [60]), rng).p_value)
+    assert 0.3 < np.mean(p_value) < 0.7
+    assert np.mean(np.array(p_value) < 0.05) <= 0.2
+
+
+def test_a_block_is_judged_by_the_blocks_before_it_only():
+    """Labels of later rows cannot reach earlier scores."""
+    rng = generator()
+    z, is_val = rng.normal(size=(60, 2)), np.arange(60) < 30
+    strata = np.zeros(60, dtype=int)
+    first = list(judged_by_the_past(z, is_val, strata, blocks=3, generator=generator(1)))
+    last = first[-1][0]
+    changed = z.copy()
+    changed[last] += 100
+    second = list(judged_by_the_past(changed, is_val, strata, blocks=3, generator=generator(1)))
+
+    assert len(first) == 2
+    assert_allclose(first[0][1], second[0][1])
+    assert not np.allclose(first[1][1], second[1][1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(4, 40), st.integers(4, 40), st.integers(2, 5))
+def test_blocks_share_both_sides_evenly(m, n, blocks):
+    is_val = np.repeat([True, False], [m, n])
+    block = in_blocks(is_val, blocks, generator())
+    for side in (is_val, ~is_val):
+        counts = np.bincount(block[side], minlength=blocks)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_membership_within_strata_ignores_their_shares():
+    """The feature is the class; within a class nothing differs, so nothing is learned."""
+    stratum = np.repeat([0, 1, 0, 1], [90, 10, 10, 90])
+    is_val = np.repeat([False, True], [100, 100])
+    rule = fit_membership(stratum[:, None].astype(float), is_val, stratum, seed=0)
+
+    assert_allclose(rule(np.array([[0.0], [1.0]])), 0.5, atol=0.01)
+
+
+def test_class_prior_shift_is_no_shift_within_classes():
+    rng = generator()
+    y, y_val = rng.random(400) < 0.5, rng.random(120) < 0.1
+    z, z_val = (3.0 * side[:, None] + rng.normal(size=(len(side), 2)) for side in (y, y_val))
+    strata = {"stratum_train": y.astype(int), "stratum_val": y_val.astype(int)}
+
+    assert features_test(z, z_val, generator(1)).p_value < 1e-3
+    assert class_share_test(y.astype(int), y_val.astype(int), generator(1)).p_value < 1e-3
+    assert features_test(z, z_val, generator(1), **strata).p_value > 0.01
+
+
+def test_equal_class_shares_have_the_largest_p_value():
+    label = np.repeat([0, 1], 40)
+    found = class_share_test(label, label, generator())
+
+    assert found.p_value == 1.0
+    assert found.effect == 0.0
+
+
+def test_a_class_that_training_lacks_shows_in_the_shares():
+    found = class_share_test(np.zeros(50, dtype=int), np.repeat([0, 1], 20), generator())
+
+    assert found.p_value < 0.01
+    assert found.effect == pytest.approx(0.5, abs=0.15)
+
+
+def test_the_likelihood_ratio_by_hand():
+    """Counts (10, 0) against (0, 10): 2 · 20 · log 2."""
+    assert_allclose(_likelihood_ratio(np.array([10, 0]), np.array([0, 10])), 40 * np.log(2))
+    assert_allclose(_likelihood_ratio(np.array([3, 6]), np.array([1, 2])), 0, atol=1e-12)
+
+
+def test_labels_are_compared_at_equal_features():
+    """Where the surprise depends on x only, a shift of x is none of the labels."""
+    rng = generator()
+    z, z_val = rng.normal(size=(400, 1)), rng.normal(0.7, 0.7, size=(150, 1))
+
+    def surprise(points, more=0.0):
+        mean = 1 / (1 + np.exp(-points[:, 0])) * 0.5 + more
+        return (rng.random(len(points)) < mean).astype(float)
+
+    weight = weights_of(z, z_val, generator(1))
+    f, same, other = surprise(z), surprise(z_val), surprise(z_val, 0.3)
+    unchanged = label_test(z, z_val, weight, (f, same), (f, same), generator(2))
+    changed = label_test(z, z_val, weight, (f, other), (f, other), generator(2))
+
+    assert unchanged.p_value > 0.01
+    assert changed.p_value < 1e-4
+    assert changed.interval[0] < 0.3 < changed.interval[1]
+
+
+def test_weights_follow_the_ratio():
+    """From N(0, 1) to N(1, 1) the ratio rises with x; its mean is one."""
+    rng = generator()
+    z, z_val = rng.normal(size=(600, 1)), rng.normal(1, 1, size=(300, 1))
+    weight = weights_of(z, z_val, generator(1))
+
+    assert weight.mean() == pytest.approx(1)
+    assert weight[z[:, 0] > 1].mean() > 3 * weight[z[:, 0] < -1].mean()
+
+
+@pytest.mark.parametrize("m", [0, 7])
+def test_too_few_rows_are_not_tested(m):
+    z = np.zeros((50, 1))
+    assert features_test(z, np.zeros((m, 1)), generator()) is None
+    assert class_share_test(np.zeros(50, dtype=int), np.zeros(m, dtype=int), generator()) is None
+
+
+def test_holm_by_hand():
+    """At 5 % with three tests: 0.01 < 0.05 / 3, 0.03 > 0.05 / 2, so only the first is found."""
+
+    def test(p):
+        return ShiftTest("label", "", 0.0, (0.0, 0.0), p)
+
+    assert [t.found for t in holm([test(0.03), test(0.01), test(0.04)])] == [False, True, False]
+    assert [t.found for t in holm([test(0.02), test(0.01), test(0.04)])] == [True, True, True]
+    assert holm([]) == ()
