@@ -7,7 +7,11 @@ from typing import Annotated
 import typer
 
 from giw.cli.bench import bench
+from giw.cli.data import data
 from giw.cli.demo import demo
+from giw.cli.diagnose import diagnose
+from giw.cli.fit import fit
+from giw.cli.predict import predict
 from giw.cli.report import report
 
 app = typer.Typer(
@@ -38,6 +42,10 @@ def main(
 
 app.command()(demo)
 app.command()(bench)
+app.command()(diagnose)
+app.command()(fit)
+app.command()(predict)
+app.command()(data)
 app.command()(report)
 
 __all__ = ["app"]

@@ -1,0 +1,100 @@
+"""``giw diagnose``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from giw.cli.messages import (
+    check_writable,
+    err_console,
+    heard_warnings,
+    one_line_errors,
+    say_json,
+    say_notes,
+)
+
+
+def diagnose(
+    train: Annotated[Path, typer.Argument(help="Training data: csv, parquet or npz.")],
+    val: Annotated[
+        Path, typer.Argument(help="Validation data, from where the model will be used.")
+    ],
+    label: Annotated[
+        str | None,
+        typer.Option("--label", "-l", help="Column that holds the label.", show_default="none"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write a page with figures here, such as report.html."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for programs.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, no notes; only the answer.")
+    ] = False,
+) -> None:
+    """Say what has shifted between training and validation data, how much, where, and what to do.
+
+    Which of the four cases of support shift it is, with bounds; the share that lies outside the
+    training data; whether features, class shares or labels have shifted; which rows are outside
+    and which columns put them there; training labels that look wrong; and a recommendation.
+
+    Text and missing values are handled. If VAL has no label column, only features are compared.
+    Large tables are sampled, and the answer says so.
+
+    Example:
+
+        giw diagnose train.csv new.csv --label y -o report.html
+
+    Exit code 0 when the diagnosis is done, whatever it says; 2 for a mistake in the input.
+    """
+    with one_line_errors("giw diagnose"):
+        from giw.data import read_table
+        from giw.diagnosis import STEPS
+        from giw.diagnosis import diagnose as run
+        from giw.training.progress import make_progress
+
+        if out is not None:
+            check_writable(out, "name another file with --out")
+        tables = [read_table(path) for path in (train, val)]
+        y = y_val = None
+        if label is not None:
+            y = tables[0].labels(label)
+            y_val = tables[1].labels(label) if label in tables[1].columns else None
+        features = [t if label is None else t.without(label) for t in tables]
+        console = err_console()
+        shown = console.is_terminal and not (quiet or as_json)
+        with (
+            heard_warnings() as warned,
+            make_progress(shown=shown, console=console) as progress,
+        ):
+            task = progress.add_task("reading", total=len(STEPS), note="")
+
+            def on_step(name: str) -> None:
+                progress.update(task, completed=STEPS.index(name), description=name)
+
+            found = run(features[0], y, features[1], y_val, random_state=seed, on_step=on_step)
+            progress.update(task, completed=len(STEPS), description="done")
+        missing = [f"{val} has no column {label!r}: only features were compared"]
+        say_notes([*warned, *(missing if label and y_val is None else [])], quiet=quiet)
+        if out is not None:
+            command = ["giw", "diagnose", str(train), str(val)]
+            command += ["--label", label] if label is not None else []
+            found.to_html(out, command=shlex.join(command))
+        if as_json:
+            say_json({**found.to_dict(), "page": None if out is None else str(out)})
+        elif quiet:
+            typer.echo(found.recommendation.answer.replace("\u00a0", " "))
+        else:
+            typer.echo(found.summary())
+            typer.echo(
+                f"\nPage with figures: {out}"
+                if out is not None
+                else "\nAdd -o report.html for a page with figures."
+            )

@@ -1,0 +1,104 @@
+"""``giw predict``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from giw.cli.messages import check_writable, one_line_errors, say_json, say_notes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ENDINGS = (".csv", ".parquet", ".npz")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Folder that giw fit has written.")],
+    data: Annotated[Path, typer.Argument(help="Rows to predict: csv, parquet or npz.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File for the predictions: .csv, .parquet or .npz.")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for programs.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+) -> None:
+    """Predict the label of every row with a model that giw fit has saved.
+
+    Writes one row per row of DATA, in its order: the prediction, and the probability of each
+    class. Columns are found by name; columns that the model does not know are ignored. If DATA
+    has the label, the accuracy is shown too.
+
+    Example:
+
+        giw predict model/ more.csv -o predictions.csv
+
+    Exit code 0 when the predictions are written, 1 if the work failed, 2 for a mistake in the
+    input.
+    """
+    with one_line_errors("giw predict"):
+        if out.suffix not in ENDINGS:
+            raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
+        check_writable(out, "name another file with --out")
+        from giw.data import TableEncoder, read_table
+        from giw.estimators.saving import load_with_notes
+
+        estimator, notes = load_with_notes(model)
+        if "table" not in notes:
+            raise ValueError(
+                f"{model} was saved from Python and not by giw fit, so how its table was encoded "
+                "is not known; use giw.load and predict in Python"
+            )
+        encoder = TableEncoder.from_dict(notes["table"])
+        table = read_table(data)
+        X = encoder.encode(table)
+        probability = estimator.predict_proba(X)  # (n, c)
+        prediction = estimator.classes_[probability.argmax(axis=1)]
+        label = notes["label"]
+        accuracy = None
+        if label in table.columns:
+            truth = table.labels(label)
+            accuracy = float((truth.astype(str) == prediction.astype(str)).mean())
+        write_predictions(out, prediction, probability, estimator.classes_)
+        say_notes(table.notes, quiet=quiet or as_json)
+        if as_json:
+            say_json({"predictions": str(out), "rows": len(prediction), "accuracy": accuracy})
+        elif not quiet:
+            right = "" if accuracy is None else f" {100 * accuracy:.1f} % match column {label!r}."
+            typer.echo(f"{len(prediction):,} predictions in {out}.{right}")
+
+
+def write_predictions(
+    out: Path, prediction: NDArray[Any], probability: NDArray[Any], classes: NDArray[Any]
+) -> None:
+    """One row per prediction; the file appears whole or not at all."""
+    import numpy as np
+
+    names = [f"probability of {value}" for value in classes.tolist()]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(suffix=out.suffix, prefix=".giw-", dir=out.parent)
+    os.close(number)
+    temporary = Path(name)
+    try:
+        if out.suffix == ".npz":
+            words = classes.astype(str) if classes.dtype == object else classes
+            said = prediction.astype(str) if prediction.dtype == object else prediction
+            np.savez(temporary, prediction=said, probability=probability, classes=words)
+        else:
+            import pandas as pd
+
+            frame = pd.DataFrame({"prediction": prediction})
+            frame[names] = probability
+            if out.suffix == ".csv":
+                frame.to_csv(temporary, index=False)
+            else:
+                frame.to_parquet(temporary)
+        temporary.chmod(0o644)
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)

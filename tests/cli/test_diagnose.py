@@ -1,0 +1,65 @@
+"""``giw diagnose`` as a person meets it."""
+
+import json
+
+import pytest
+from tests.cli.tables import write_tables
+from typer.testing import CliRunner
+
+from giw.cli import app
+
+pytest.importorskip("pandas")
+runner = CliRunner()
+
+
+def run(*arguments):
+    return runner.invoke(app, ["diagnose", *map(str, arguments)], env={"NO_COLOR": "1"})
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    return write_tables(tmp_path_factory.mktemp("tables"))
+
+
+def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
+    result = run(*tables, "--label", "y", "-o", tmp_path / "sub" / "report.html")
+
+    assert result.exit_code == 0, result.output
+    assert "lies where training data have nothing" in result.stdout.splitlines()[0]
+    assert "town not in training" in result.stdout
+    page = (tmp_path / "sub" / "report.html").read_text()
+    assert f"giw diagnose {tables[0]} {tables[1]} --label y" in page
+
+
+def test_json_has_everything_and_nothing_else_is_printed(tables):
+    result = run(*tables, "--label", "y", "--json")
+    told = json.loads(result.stdout)
+
+    assert result.stderr == ""
+    assert told["recommendation"]["method"] == "giw"
+    assert told["outside_interval"][0] <= 1 / 3 <= told["outside_interval"][1]
+    assert {row["row"] for row in told["outside_rows"]} & set(range(15))
+
+
+def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
+    result = run(*tables, "-q")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("{train}", "{val}", "--label", "Y "), "did you mean 'y'?"),
+        (("{train}", "{train}.none"), "does not exist"),
+        (("{train}", "{val}", "--label", "x"), "a number and not a class"),
+        (("{train}", "{val}", "-o", "{train}/report.html"), "cannot write"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_2(tables, arguments, words):
+    result = run(*(a.format(train=tables[0], val=tables[1]) for a in arguments))
+
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output

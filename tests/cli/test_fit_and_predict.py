@@ -1,0 +1,158 @@
+"""``giw fit`` and ``giw predict`` as a person meets them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from tests.cli.tables import write_tables
+from typer.testing import CliRunner
+
+import giw
+from giw.cli import app
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("skops")
+runner = CliRunner()
+WIDE = {"COLUMNS": "200", "NO_COLOR": "1"}
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(a) for a in arguments], env=WIDE)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    return write_tables(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.fixture(scope="module")
+def model(tables):
+    train, val = tables
+    folder = train.parent / "model"
+    result = run("fit", train, "--val", val, "-l", "y", "-o", folder, "--model", "logistic")
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_fit_says_what_it_learned_from_and_what_comes_next(tables, tmp_path):
+    train, val = tables
+    result = run(
+        *("fit", train, "--val", val, "--label", "y", "-o", tmp_path / "m"),
+        *("--model", "net", "--epochs", 2),
+    )
+
+    assert result.exit_code == 0, result.output
+    assert "150 training and 45 validation rows" in result.stdout
+    assert "count as inside" in result.stdout
+    assert "giw predict" in result.stdout
+    assert isinstance(giw.load(tmp_path / "m"), giw.GIWClassifier)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_predictions_are_the_models_own(tables, model, tmp_path, ending):
+    out = tmp_path / f"p.{ending}"
+    result = run("predict", model, tables[1], "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "% match column 'y'" in result.stdout
+    if ending == "npz":
+        with np.load(out) as file:
+            said, probability = file["prediction"], file["probability"]
+    else:
+        frame = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+        said = frame["prediction"].to_numpy(dtype=str)
+        probability = frame[["probability of no", "probability of yes"]].to_numpy()
+
+    assert len(said) == 45
+    assert np.allclose(probability.sum(axis=1), 1)
+    assert list(said) == [["no", "yes"][j] for j in probability.argmax(axis=1)]
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_columns_are_found_by_name_and_others_ignored(tables, model, tmp_path):
+    frame = pd.read_csv(tables[1]).assign(more=1)
+    frame[["more", "income", "x", "town"]].to_csv(tmp_path / "other.csv", index=False)
+    for data, out in ((tables[1], "a.csv"), (tmp_path / "other.csv", "b.csv")):
+        assert run("predict", model, data, "-o", tmp_path / out, "-q").exit_code == 0
+
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
+def test_quiet_is_quiet_and_json_is_json(tables, model, tmp_path):
+    train, val = tables
+    out = tmp_path / "p.csv"
+    assert run("predict", model, val, "-o", out, "-q").output == ""
+    told = json.loads(run("predict", model, val, "-o", out, "--json").stdout)
+    assert told["rows"] == 45
+    assert 0 <= told["accuracy"] <= 1
+    arguments = ("fit", train, "--val", val, "-l", "y", "-o", tmp_path / "m", "--model", "logistic")
+    told = json.loads(run(*arguments, "--json").stdout)
+    assert told["classes"] == ["no", "yes"]
+    assert 0 < told["inside_share"] < 1
+    assert run(*arguments, "-q").output == ""
+
+
+def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_path):
+    train, val = tables
+    pd.read_csv(val).drop(columns="y").to_parquet(tmp_path / "val.parquet")
+    arguments = ("--val", tmp_path / "val.parquet", "-l", "y", "-o", tmp_path / "m")
+    result = run("fit", train, *arguments, "--model", "logistic")
+    assert result.exit_code == 0, result.output
+    assert run("fit", train, *arguments, "--model", "net").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fit", "{train}", "--val", "{val}", "-l", "why", "-o", "{out}"), "no column 'why'"),
+        (("fit", "{train}", "--val", "none.csv", "-l", "y", "-o", "{out}"), "does not exist"),
+        (("fit", "{train}", "--val", "{odd}", "-l", "y", "-o", "{out}"), "it lacks 'town'"),
+        (
+            ("fit", "{train}", "--val", "{val}", "-l", "y", "-o", "{out}", "--method", "dann"),
+            "--model net",
+        ),
+        (("fit", "{train}", "--val", "{val}", "-l", "y", "-o", "{train}"), "is a file"),
+        (("predict", "{train}", "{val}", "-o", "{out}.csv"), "holds no giw.json"),
+        (("predict", "{model}", "{odd}", "-o", "{out}.csv"), "it lacks 'town'"),
+        (("predict", "{model}", "{val}", "-o", "{out}.doc"), "must end in one of"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_2(tables, model, tmp_path, arguments, words):
+    train, val = tables
+    pd.read_csv(val).drop(columns="town").to_csv(tmp_path / "odd.csv", index=False)
+    names = {"train": train, "val": val, "model": model, "out": tmp_path / "out"}
+    result = run(*(a.format(**names, odd=tmp_path / "odd.csv") for a in arguments))
+
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_at_work_has_exit_code_1(tables, model, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(sys.modules["giw.cli.predict"], "write_predictions", full)
+    result = run("predict", model, tables[1], "-o", tmp_path / "p.csv")
+    assert result.exit_code == 1
+    assert result.stderr == "giw predict: no space left on device\n"
+
+
+def test_a_model_from_python_is_not_guessed_at(tables, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    clf = giw.GIWClassifier(max_epochs=1, method="train_only").fit(X, X[:, 0] > 0)
+    result = run("predict", clf.save(tmp_path / "m"), tables[1], "-o", tmp_path / "p.csv")
+    assert result.exit_code == 2
+    assert "saved from Python" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "diagnose", "data"])
+def test_help_explains_every_option_with_an_example(command):
+    told = run(command, "--help").output
+    assert "Example:" in told
+    assert f"giw {command}" in told
+    assert "Exit code" in told
+    assert "--json" in told
+    assert "--quiet" in told
