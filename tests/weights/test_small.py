@@ -48,3 +48,19 @@ def test_what_is_left_out_is_told():
     _, left = pivoted_cholesky(x, gamma=10.0, most=20)
 
     assert left > 0.9
+
+
+@pytest.mark.parametrize(
+    ("kappa", "expected"),
+    [
+        ([3.0, 2.5, 2.0, 1.5], [2.25, 1.75, 1.25, 0.75]),
+        ([0.4, 0.3, 0.2, 0.1], [0.65, 0.55, 0.45, 0.35]),
+    ],
+)
+def test_active_bounds_on_the_sum_by_hand(kappa, expected):
+    """K = I and n = 4: the sum stays between 2 and 6, and every weight gives the same for it."""
+    w = small_interior_point(
+        np.eye(4), np.array(kappa), ridge=1e-9, upper=50.0, bounds=sum_bounds(4), tolerance=1e-10
+    )
+
+    assert_allclose(w, expected, atol=1e-6)
