@@ -73,7 +73,8 @@ class FunctionalNet:
 
 def named_layers(net: FunctionalNet, params: Params, x: Tensor) -> dict[str, Tensor]:
     """Every named layer of a net for a few inputs, (n, width) each; none if it names none."""
-    if not callable(getattr(net.module, "layers", None)):
+    layers = getattr(net.module, "layers", None)
+    if not callable(layers) or isinstance(layers, nn.Module):  # many call their Sequential so
         return {}
     named = {f"module.{name}": p for name, p in net_params(params).items()}
     was_training = net.module.training
