@@ -39,14 +39,17 @@ class GivenSplit(GIW):
     given: tuple[tuple[int, tuple[bool, ...]], ...] = ()
 
     def split(self, evidence: Evidence) -> SupportSplit:
-        """The given one, in the frame of an estimated one."""
-        estimated = super().split(evidence)
+        """The given one, in the frame of a split of evenly spaced points."""
+        m, device = len(evidence.y_val), evidence.y_val.device
+        z = torch.linspace(0, 1, max(m, 100), device=device)[:, None]
+        frame = SupportSplitter(cells="none", random_state=0).fit(z).split(z[:m])
         inside = torch.tensor(dict(self.given)[evidence.random_state], device=evidence.y_val.device)
         certain = inside.to(torch.float32)
         alpha = float(certain.mean())
         return replace(
-            estimated,
+            frame,
             inside=inside,
+            p_value=certain,
             posterior=certain,
             membership=certain,
             alpha=alpha,

@@ -36,6 +36,7 @@ from giw.training import (
     losses_of_both,
 )
 
+MOST_JUDGES = 1_000  # training rows that judge representations; the tie rule absorbs their noise
 Layer = Callable[[Tensor], Tensor]
 SPLIT_ON = ("auto", "hidden", "input")
 
@@ -104,10 +105,10 @@ class GIW(PlainMethod):
             return _flat_input, False
         if self.split_on == "hidden" or evidence.layer is None:
             return evidence.hidden, True
-        layer, rows = evidence.layer, evidence.x_train[~evidence.seen]
+        layer, rows = evidence.layer, evidence.x_train[~evidence.seen][:MOST_JUDGES]
         candidates = {"input": _flat_input(rows)}
         candidates |= {name: layer(name, rows) for name in evidence.layers}
-        labels = evidence.y_train[~evidence.seen]
+        labels = evidence.y_train[~evidence.seen][:MOST_JUDGES]
         choice = choose_representation(candidates, labels, random_state=evidence.random_state)
         if self.splitter is None:
             splitter.set_params(scorer=choice.scorer)
