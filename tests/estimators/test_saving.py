@@ -312,3 +312,17 @@ def test_the_checksum_does_not_depend_on_layout():
     same = json.loads(json.dumps({"a": "ü", "b": 1}))
     assert _index_checksum(index) == _index_checksum(same)
     assert _index_checksum(index) == hashlib.sha256(b'{"a":"\\u00fc","b":1}').hexdigest()
+
+
+@pytest.mark.parametrize(
+    "model", [HistGradientBoostingClassifier(max_iter=5), LogisticRegression()]
+)
+def test_reweighted_estimators_come_back(model, tmp_path):
+    clf = giw.ReweightedClassifier(model, random_state=0).fit(X, Y, X_val=XV, y_val=YV)
+    again = giw.load(clf.save(tmp_path / "model"))
+
+    assert_array_equal(again.predict_proba(XV), clf.predict_proba(XV))
+    assert_array_equal(again.weight_, clf.weight_)
+    assert again.notes_ == clf.notes_
+    assert type(again.estimator) is type(model)
+    assert again.fit(X, Y, X_val=XV, y_val=YV).alpha_ == clf.alpha_

@@ -1,22 +1,12 @@
 """The demo's page, read the way a person reads it: in a browser, on a desk and on a phone."""
 
-import json
-import re
-import shutil
-import subprocess
-from html import unescape
-
 import numpy as np
 import pytest
+from tests.browser import DESK, PHONE, look_at
 
 from giw.report.demo import METHODS, demo_page, describe_curves, describe_split
 from giw.report.page import render_page
 from giw.report.style import name_of
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-DESK, PHONE = 1200, 375
 
 
 def example() -> dict:
@@ -69,55 +59,13 @@ def test_facts_and_footer_are_left_out_when_there_are_none():
 
 
 @pytest.fixture(scope="module")
-def browser() -> str:
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("no Chromium on this machine (apt-get install chromium)")
-    if subprocess.run([path, "--version"], capture_output=True).returncode:
-        pytest.skip(f"{path} is there but does not start")
-    return path
-
-
-@pytest.fixture(scope="module")
-def seen(browser, tmp_path_factory) -> dict:
-    """What the unchanged page shows in a frame of each width: its visible words and its size."""
-    folder = tmp_path_factory.mktemp("browser")
-    html = json.dumps(render_page(demo_page(**example()))).replace("</", "<\\/")
-    (folder / "frames.html").write_text(
-        f"""<!doctype html><meta charset="utf-8"><body><script>
-        const seen = {{}}, html = {html};
-        for (const width of [{DESK}, {PHONE}]) {{
-          const frame = document.createElement("iframe");
-          frame.width = width; frame.height = 900; frame.srcdoc = html;
-          frame.onload = () => {{
-            const page = frame.contentDocument, box = (e) => e.getBoundingClientRect();
-            seen[width] = {{
-              words: page.body.innerText,
-              overflow: page.documentElement.scrollWidth - page.documentElement.clientWidth,
-              figures: [...page.querySelectorAll("svg")].map((e) => [box(e).width, box(e).height]),
-              letters: [...page.querySelectorAll("svg text")].map((e) => box(e).height),
-              outside: [...page.querySelectorAll("svg text")].filter((e) =>
-                box(e).right > box(e.closest("svg")).right + 2).map((e) => e.textContent),
-            }};
-            if (Object.keys(seen).length == 2) {{
-              const out = document.createElement("pre");
-              out.id = "seen"; out.textContent = JSON.stringify(seen); document.body.append(out);
-            }}
-          }};
-          document.body.append(frame);
-        }}
-        </script>""",
-        encoding="utf-8",
-    )
-    command = [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}"]
-    command += ["--virtual-time-budget=10000", "--dump-dom", (folder / "frames.html").as_uri()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, encoding="utf-8")
-    return json.loads(unescape(re.search(r'<pre id="seen">(.*)</pre>', result.stdout, re.S)[1]))
+def seen(tmp_path_factory) -> dict:
+    return look_at(render_page(demo_page(**example())), tmp_path_factory.mktemp("browser"))
 
 
 @pytest.mark.parametrize("width", [DESK, PHONE])
 def test_a_person_reads_the_answer_first_then_the_figure_then_the_table(seen, width):
-    words = seen[str(width)]["words"].replace("\u00a0", " ")
+    words = seen[width]["words"].replace("\u00a0", " ")
     order = ["GIW gets 86.0 %", "How the methods learn", "Where they end", "Against the best"]
     order += ["92.0 ± 1.2", "What the methods do", "learns from the validation points alone"]
     found = [words.find(text) for text in order]
@@ -128,19 +76,19 @@ def test_a_person_reads_the_answer_first_then_the_figure_then_the_table(seen, wi
 
 @pytest.mark.parametrize("width", [DESK, PHONE])
 def test_nothing_runs_over_the_edge(seen, width):
-    assert seen[str(width)]["overflow"] == 0
-    assert seen[str(width)]["outside"] == []
+    assert seen[width]["overflow"] == 0
+    assert seen[width]["cut"] == []
 
 
 @pytest.mark.parametrize("width", [DESK, PHONE])
 def test_figures_fill_their_place_and_their_letters_can_be_read(seen, width):
-    assert len(seen[str(width)]["figures"]) == 3
-    for across, down in seen[str(width)]["figures"]:
+    assert len(seen[width]["figures"]) == 3
+    for across, down in seen[width]["figures"]:
         assert 340 <= across <= 620
         assert 0.3 < down / across < 1.0
-    assert min(seen[str(width)]["letters"]) >= 10  # CSS pixels, height of the line
+    assert min(seen[width]["letters"]) >= 10  # CSS pixels, height of the line
 
 
 def test_what_is_folded_away_is_not_read_at_first(seen):
-    assert "Which mistake matters more?" in seen[str(DESK)]["words"]
-    assert "The two errors are not alike" not in seen[str(DESK)]["words"]
+    assert "Which mistake matters more?" in seen[DESK]["words"]
+    assert "The two errors are not alike" not in seen[DESK]["words"]

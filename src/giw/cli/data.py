@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from giw.cli.messages import FAILED, err_console, one_line_errors, say_json
+from giw.cli.messages import FAILED, AsJson, Quiet, err_console, one_line_errors, say_json
 
 if TYPE_CHECKING:
     from giw.data import FileStatus
@@ -35,12 +35,8 @@ def data(
         Path | None,
         typer.Option(help="Data folder.", show_default="$GIW_DATA, else ~/.cache/giw"),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object for programs.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only files that are altered, and errors.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say where data sets are looked for, what is there, and whether it is whole.
 

@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 
 from giw.cli.messages import (
+    AsJson,
+    Quiet,
+    Seed,
     check_writable,
     err_console,
     heard_warnings,
@@ -31,13 +34,9 @@ def diagnose(
         Path | None,
         typer.Option("--out", "-o", help="Write a page with figures here, such as report.html."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object for programs.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, no notes; only the answer.")
-    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say what has shifted between training and validation data, how much, where, and what to do.
 

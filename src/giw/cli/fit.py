@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from giw.cli.messages import (
+    AsJson,
+    Quiet,
+    Seed,
     check_writable,
     err_console,
     heard_warnings,
@@ -51,13 +54,9 @@ def fit(
         list[str] | None,
         typer.Option(help="A column of numbers that are names, such as postal codes; repeatable."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object for programs.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, no notes; errors only.")
-    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a classifier for the world that the validation data come from, and save it.
 

@@ -11,12 +11,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 FAILED, WRONG = 1, 2
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors are still told.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 
 
 @contextmanager

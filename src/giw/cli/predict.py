@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.messages import check_writable, one_line_errors, say_json, say_notes
+from giw.cli.messages import AsJson, Quiet, check_writable, one_line_errors, say_json, say_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,10 +23,8 @@ def predict(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File for the predictions: .csv, .parquet or .npz.")
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object for programs.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Predict the label of every row with a model that giw fit has saved.
 
