@@ -103,6 +103,15 @@ def test_a_model_that_learnt_its_training_data_by_heart_is_not_flattered():
     assert "without them" in honest.notes[0]
 
 
+def test_a_fold_with_one_class_only_is_judged_by_the_constant():
+    X, y, Xv, yv, *_ = shifted(0)
+    y = np.zeros_like(y)
+    y[0] = 1  # a single point of its class: one copy never sees it
+    model = LogisticRegression().fit(X, y)
+    found = giw.estimate_risk(model, X, y, Xv, yv, random_state=0)
+    assert found.train_estimate > 0.9
+
+
 def test_any_loss_and_regression():
     X, _, Xv, _, *_ = shifted(0)
     rng = np.random.default_rng(0)

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from giw.checks import as_generator
 from giw.estimators.epochs import stratified_folds
 from giw.estimators.ratios import fit_ratio
 from giw.estimators.rows import as_rows, features_for_split, rows_of
 from giw.estimators.static_weights import effective_trust, likelihood_trust, shrunk
+from giw.estimators.weighted_fit import fit_plain
 from giw.support import SupportSplitter
 from giw.weights import ClassifierRatio
 
@@ -245,7 +246,7 @@ def estimate_risk(
         fold = stratified_folds(_strata(model, y), min(n_folds, len(y)), generator)
         train_loss = np.zeros(len(y))
         for k in np.unique(fold):
-            copy = clone(model).fit(rows_of(X, fold != k), y[fold != k])
+            copy = fit_plain(model, rows_of(X, fold != k), y[fold != k])
             train_loss[fold == k] = measure(y[fold == k], copy.predict(rows_of(X, fold == k)))
         notes = ("training points were judged by copies fitted without them",)
     else:

@@ -25,6 +25,7 @@ from giw.estimators.risk import (
     risk_from_losses,
 )
 from giw.estimators.rows import as_rows, features_for_split, rows_of
+from giw.estimators.weighted_fit import fit_plain
 from giw.support import SupportSplitter
 
 
@@ -195,7 +196,7 @@ def _fit(model: Any, X: Any, y: Any, X_val: Any, y_val: Any) -> Any:
                     "inside: ReweightedClassifier(make_pipeline(…))"
                 )
             return clone(model).fit(X, y, X_val=X_val, y_val=y_val)
-        return clone(model).fit(X, y)
+        return fit_plain(model, X, y)
 
 
 def _named(models: Sequence[Any]) -> dict[str, Any]:

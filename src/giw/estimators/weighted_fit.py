@@ -33,9 +33,19 @@ def weight_keyword(estimator: BaseEstimator) -> str:
 
 def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector) -> Any:
     """A fitted copy of the estimator; where there is one class only, the constant."""
+    constant = _constant(estimator, y)
+    return constant or clone(estimator).fit(X, y, **{weight_keyword(estimator): weight})
+
+
+def fit_plain(estimator: BaseEstimator, X: Any, y: NDArray[Any]) -> Any:
+    """A copy fitted without weights; where a fold has one class only, the constant."""
+    return _constant(estimator, y) or clone(estimator).fit(X, y)
+
+
+def _constant(estimator: BaseEstimator, y: NDArray[Any]) -> Any:
     if is_classifier(estimator) and len(np.unique(y)) == 1:
         return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
-    return clone(estimator).fit(X, y, **{weight_keyword(estimator): weight})
+    return None
 
 
 def label_loss(model: Any, X: Any, y: NDArray[Any]) -> Vector:
