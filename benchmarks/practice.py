@@ -12,6 +12,7 @@ Constants of the library were chosen on draws from 1000 on; this reports draws f
     python benchmarks/practice.py --quick              two draws a cell, to see that it runs
     python benchmarks/practice.py --from-csv FILE      tables from stored rows alone
     python benchmarks/practice.py --time               what reweighting adds to a fit
+    python benchmarks/practice.py --stopping           nets with and without early stopping
 """
 
 from __future__ import annotations
@@ -159,12 +160,13 @@ def report(rows: list[dict]) -> None:
         print("| task | shift | train | validation | pooled | reweighted | minus best (95 %) "
               "| above all | covered | width |")  # fmt: skip
         print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-        covered = []
+        covered, draws = [], 0
         for task in VALIDATION:
             for shift in SHIFTS:
                 cell = [row for row in mine if row["task"] == task and row["shift"] == shift]
                 if len(cell) < 2:
                     continue
+                draws = len(cell)
                 value = {
                     key: 100 * np.array([float(row[key]) for row in cell])
                     for key in ("train", "val", "pooled", "reweighted", "risk_low", "risk_high")
@@ -194,29 +196,65 @@ def report(rows: list[dict]) -> None:
                 )
         if not covered:
             continue
-        print(f"\n{len(cell)} draws a cell. Significantly more than 1 point under the best "
+        print(f"\n{draws} draws a cell. Significantly more than 1 point under the best "
               f"baseline: {len(worse)} of {len(covered)} cells{': ' * bool(worse)}"
               f"{'; '.join(worse)}. Support shift plus label noise: significantly above all three "
               f"in {better} of {hard}. Intervals covered in {100 * np.mean(covered):.1f} % of "
               f"draws, at worst {100 * min(covered):.0f} % in a cell.")  # fmt: skip
 
 
-def timing(n: int = 20_000, m: int = 200, repeats: int = 3) -> None:
-    """Seconds of a plain fit of boosted trees, and of the reweighted one."""
+def stopping(repeats: int = 10, first_seed: int = 1000) -> None:
+    """Accuracy of nets with a fixed number of epochs and with cross-fitted early stopping.
+
+    Draws from 1000 on: this is what the default was decided by.
+    """
+    print("| task | shift | 50 epochs | early stopping | difference (95 %) | mean epochs |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    known = tables()
+    for task in ("wine", "cancer"):
+        for shift in ("none", "support", "support + noise 0.4"):
+            score, epochs = [], []
+            for seed in range(first_seed, first_seed + repeats):
+                x, y, xv, yv, xt, yt = deal(known[task], task, shift, seed)
+                pair = [
+                    giw.GIWClassifier(early_stopping=stop, random_state=seed).fit(
+                        x, y, X_val=xv, y_val=yv
+                    )
+                    for stop in (False, True)
+                ]
+                score.append([100 * clf.score(xt, yt) for clf in pair])
+                epochs.append(pair[1].n_epochs_)
+            fixed, stopped = np.array(score).T
+            mean, low, high = interval(stopped - fixed)
+            print(
+                f"| {task} | {shift} | {fixed.mean():.1f} | {stopped.mean():.1f} | "
+                f"{mean:+.1f} ({low:+.1f} to {high:+.1f}) | {np.mean(epochs):.0f} |",
+                flush=True,
+            )
+
+
+def timing(n: int = 20_000, m: int = 200) -> None:
+    """Processor seconds of a fit without weights, with weights, and reweighted."""
     x, y = make_classification(n + m, 30, n_informative=10, random_state=0)
-    base = HistGradientBoostingClassifier()
-    plain, reweighted = [], []
-    for seed in range(repeats):
-        start = time.perf_counter()
-        clone(base).fit(x[:n], y[:n])
-        middle = time.perf_counter()
-        clf = giw.ReweightedClassifier(base, random_state=seed)
-        clf.fit(x[:n], y[:n], X_val=x[n:], y_val=y[n:])
-        plain.append(middle - start)
-        reweighted.append(time.perf_counter() - middle)
-    a, b = np.median(plain), np.median(reweighted)
-    print(f"{n} × 30, {m} validation rows: plain {a:.2f} s, reweighted {b:.2f} s, "
-          f"so reweighting adds {(b - a) / a:.2f} × the plain fit")  # fmt: skip
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, n)
+    print("| estimator | plain fit | with sample_weight | ReweightedClassifier | added |")
+    print("| --- | --- | --- | --- | --- |")
+    for base in (RandomForestClassifier(random_state=0), HistGradientBoostingClassifier()):
+        seconds = []
+        clf = giw.ReweightedClassifier(base, random_state=0)
+        for fit in (
+            lambda base=base: clone(base).fit(x[:n], y[:n]),
+            lambda base=base: clone(base).fit(x[:n], y[:n], sample_weight=weight),
+            lambda clf=clf: clf.fit(x[:n], y[:n], X_val=x[n:], y_val=y[n:]),
+        ):
+            start = time.process_time()
+            fit()
+            seconds.append(time.process_time() - start)
+        plain, weighted, full = seconds
+        print(
+            f"| {type(base).__name__} | {plain:.1f} s | {weighted:.1f} s | {full:.1f} s | "
+            f"{(full - plain) / plain:.1f} × plain, {(full - weighted) / weighted:.1f} × weighted |"
+        )
 
 
 def main() -> None:
@@ -229,10 +267,13 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="append rows here as they come")
     parser.add_argument("--from-csv", nargs="*", type=Path, help="report stored rows")
     parser.add_argument("--time", action="store_true", help="time only")
+    parser.add_argument("--stopping", action="store_true", help="early stopping of nets only")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.time:
-        return timing(2_000, 50, 1) if options.quick else timing()
+        return timing(2_000, 50) if options.quick else timing()
+    if options.stopping:
+        return stopping(2) if options.quick else stopping()
     if options.from_csv:
         report([row for path in options.from_csv for row in csv.DictReader(path.open())])
         return None

@@ -59,12 +59,14 @@ def test_the_interval_covers_nine_in_ten_whatever_the_bias():
     """Integrate over the validation error: one inside stratum, many training points, bias b."""
     v = np.linspace(-7, 7, 14_001)
     mass = norm.pdf(v) * (v[1] - v[0])
-    coverage = []
+    coverage, width = [], []
     for bias in np.linspace(0, 7, 71):
         say = LARGEST_SAY / (1 + (v - bias) ** 4)
         error = v - say * (v - bias)
         spread = np.sqrt((1 - say) ** 2 + say**2 * BIAS_VARIANCE)
+        width.append(mass @ spread)
         coverage.append(mass @ (np.abs(error) <= norm.ppf(0.975) * spread))
+    assert width[0] == pytest.approx(0.865, abs=0.001)
     assert coverage[0] > 0.949
     assert min(coverage) >= 0.9
     assert coverage[-1] == pytest.approx(0.95, abs=0.01)
