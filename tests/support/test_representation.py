@@ -47,6 +47,17 @@ def test_without_labels_clusters_are_hidden():
     assert choose_representation({"noise": noise, "z": z}, random_state=0).name in ("noise", "z")
 
 
+def test_noisy_labels_do_not_choose_the_features_that_remember_the_noise():
+    z, label = three_islands()
+    noisy = np.random.default_rng(2).permutation(label)
+    memory = 0.1 * np.eye(3)[noisy] + 0.3 * np.random.default_rng(3).normal(size=(600, 3))
+
+    by_noise = choose_representation({"islands": z, "memory": memory}, noisy, random_state=0)
+
+    assert by_noise.name == "islands"
+    assert by_noise.scores["islands", False][0] == by_noise.scores["islands", False][1]
+
+
 def test_hiding_an_island_is_noticed_exactly():
     z, label = three_islands()
 

@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_points
-from giw.support.cells import cells_within
+from giw.support.cells import AGREEMENT, cells_within, neighbour_agreement
 from giw.support.scorers import KNN
 
 MOST_ROWS = 3_000
@@ -84,7 +84,7 @@ def choose_representation(
         layers in their order. Rows that the net was not trained on make the fairest judges. Several
         layers joined are one more candidate: ``np.concatenate``.
     y_train : array of shape (n,), optional
-        Labels; without them only clusters are hidden.
+        Labels; without them, or where neighbours disagree on them, only clusters are hidden.
     scorer : KNN, optional
         Neighbour scorer to try the features with; unit norm is tried with and without.
     random_state : int, numpy generator or None
@@ -108,6 +108,8 @@ def choose_representation(
     kept = {name: z[torch.as_tensor(rows, device=z.device)] for name, z in features.items()}
     label = np.unique(labels[rows], return_inverse=True)[1].reshape(-1)
     first = next(iter(kept.values()))
+    if not _trusted(kept, label, generator):
+        label = np.zeros_like(label)
     part = _parts(first, label, generator)
     if len(np.unique(part)) < 2:
         raise ValueError(
@@ -154,6 +156,19 @@ def hidden_auroc(
         truth = np.repeat([0, 1], [len(held_out), len(hidden)])
         result.append(roc_auc_score(truth, score))
     return float(np.mean(result))
+
+
+def _trusted(
+    kept: Mapping[str, Tensor], label: NDArray[np.int64], generator: np.random.Generator
+) -> bool:
+    """Whether neighbours agree on labels in any of the representations.
+
+    Hiding the holders of a noisy label hides a random part of training, which no features find;
+    what differs then between features is how well they remember the noise.
+    """
+    codes = {name: torch.as_tensor(label, device=z.device) for name, z in kept.items()}
+    agreement = [neighbour_agreement(z, codes[name], generator) for name, z in kept.items()]
+    return max(agreement) >= AGREEMENT
 
 
 def _parts(
