@@ -229,7 +229,7 @@ def cuda(quick: bool) -> None:
     scores = [100 * record.final_accuracy() for record in records]
     say("  test accuracy, mean ± std", f"{np.mean(scores):.1f} ± {np.std(scores, ddof=1):.1f}")
 
-    short = replace(config, epochs=4, pretrain_epochs=0)
+    short = replace(config, epochs=6, pretrain_epochs=0)
     no_test = [data.without_test() for data in datas]
     plain_ms, giw_ms = {}, {}
     for trials in (1, 2, 3, 4, 5):

@@ -11,9 +11,10 @@ from torch.func import grad, vmap
 
 from giw.data import Augmentation
 from giw.methods import GIW, METHODS
-from giw.models import ResNet18, initialised
+from giw.models import LeNet5, ResNet18, initialised
 from giw.training import Tensors, TrainingConfig, train, train_trials
 from giw.training.patches import best_of_four, cut_patches
+from giw.training.precision import precision_for
 from giw.training.products import by_products
 from giw.weights import dynamic_kmm
 
@@ -113,16 +114,34 @@ def test_the_gpu_ends_where_the_cpu_ends(augmentation):
         np.testing.assert_allclose(together[t].history["loss"], alone.history["loss"], rtol=1e-2)
 
 
-def test_meta_gradients_go_through_the_product_form():
+@pytest.mark.parametrize(("precision", "error"), [("float32", 1e-5), ("auto", 2e-3)])
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e4])
+def test_products_keep_the_bits_of_their_format(precision, error, size):
+    """Against float64; half precision must carry gradients of any size."""
+    module = initialised(lambda: LeNet5(10, channels=3), 0)
+    x = torch.rand(36, 3, 32, 32)
+    exact = [p.double().requires_grad_() for p in module.double().parameters()]
+    expected = torch.autograd.grad(size * module(x.double()).square().mean(), exact)
+    twin = by_products(module.float().cuda())
+    with precision_for(precision, twin, torch.device("cuda")).products():
+        found = torch.autograd.grad(size * twin(x.cuda()).square().mean(), list(twin.parameters()))
+    for mine, its in zip(found, expected, strict=True):
+        assert (mine.double().cpu() - its).norm() <= error * its.norm()
+
+
+@pytest.mark.parametrize(("precision", "error"), [("float32", 1e-4), ("auto", 2e-2)])
+def test_meta_gradients_go_through_the_product_form(precision, error):
     """Gradients of gradients, as Reweight and MW-Net take them."""
     module, x = tiny_lenet(0).double(), torch.rand(4, 1, 32, 32, dtype=torch.float64)
     twin = by_products(module).float().cuda()
+    found = []
     for net, images in ((module, x), (twin, x.float().cuda())):
         params = list(net.parameters())
-        first = torch.autograd.grad(net(images).square().sum(), params, create_graph=True)
-        second = torch.autograd.grad(sum(g.square().sum() for g in first), params)
-        net.second = torch.cat([g.flatten() for g in second]).double().cpu()
-    torch.testing.assert_close(twin.second, module.second, rtol=1e-2, atol=1e-2)
+        with precision_for(precision, net, images.device).products():
+            first = torch.autograd.grad(net(images).square().sum(), params, create_graph=True)
+            second = torch.autograd.grad(sum(g.square().sum() for g in first), params)
+        found.append(torch.cat([g.flatten() for g in second]).double().cpu())
+    assert (found[1] - found[0]).norm() <= error * found[0].norm()
 
 
 def test_resnet_trains_in_bfloat16_and_keeps_its_statistics():

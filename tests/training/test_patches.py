@@ -40,7 +40,7 @@ def test_gradients_of_gradients_are_those_of_torch(kernels_by_torch):
     """The column of ones is constant: it has no part in any derivative by the image."""
     generator = torch.Generator().manual_seed(0)
     x, dx = torch.randn(2, 4, 9, 7, 2, generator=generator)
-    weight, dw = torch.randn(2, 9 * 2 + patches.EXTRA, 5, generator=generator)
+    weight, dw = torch.randn(2, 18 + patches.beside(18), 5, generator=generator)
     direction = {"x": dx, "weight": dw}
     torch.testing.assert_close(
         slopes(patches._Cut.apply, x, weight, direction),

@@ -16,19 +16,26 @@ from torch.nn.functional import pad
 
 from giw.training import patch_kernels as kernels
 
-EXTRA = 4  # columns beside a patch: a one, for the bias, and zeros that keep rows aligned
+
+def beside(numbers: int) -> int:
+    """Columns beside a patch: a one, for the bias, and zeros up to a multiple of eight.
+
+    Products of half precision numbers are fast only where rows are so aligned.
+    """
+    return 8 - numbers % 8
 
 
 def cut_patches(x: Tensor, k: int) -> Tensor:
     """All patches of k × k with stride two, a one beside each.
 
-    (n, height, width, c) → (n, h, w, k² c + 4); the last four numbers are 1, 0, 0, 0.
+    (n, height, width, c) → (n, h, w, k² c + ``beside(k² c)``), for k of at least 3.
     """
     if kernels.AVAILABLE and x.is_cuda and x.dtype == torch.float32:
         return _Cut.apply(x, k)
     patches = x.unfold(1, k, 2).unfold(2, k, 2)  # (n, h, w, c, k, k)
     patches = patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
-    return pad(pad(patches, (0, 1), value=1.0), (0, EXTRA - 1))
+    extra = beside(patches.shape[-1])
+    return pad(pad(patches, (0, 1), value=1.0), (0, extra - 1))
 
 
 def best_of_four(windows: Tensor) -> Tensor:
@@ -43,25 +50,7 @@ class _Cut(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, k: int) -> Tensor:
-        n, height, width, c = x.shape
-        h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
-        out = x.new_empty(n, h, w, k * k * c + EXTRA)
-        tiles = (_blocks(n * h * w, 32), _blocks(k * k * c + EXTRA, 128))
-        kernels.cut_kernel[tiles](
-            x,
-            out,
-            n * h * w,
-            *x.stride(),
-            H=h,
-            W=w,
-            C=c,
-            K=k,
-            EXTRA=EXTRA,
-            ROWS=32,
-            COLUMNS=128,
-            num_warps=4,
-        )
-        return out
+        return move_cut(x, k, x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -82,14 +71,7 @@ class _Paste(torch.autograd.Function):
 
     @staticmethod
     def forward(patches: Tensor, k: int, height: int, width: int) -> Tensor:
-        n, h, w, size = patches.shape
-        c, block = size // (k * k), 1024
-        out = patches.new_empty(n, height, width, c)
-        kernels.paste_kernel[(_blocks(out.numel(), block),)](
-            patches.contiguous(), out, out.numel(),
-            HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k, EXTRA=EXTRA, BLOCK=block, num_warps=8,
-        )  # fmt: skip
-        return out
+        return move_paste(patches, k, height, width)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -98,7 +80,8 @@ class _Paste(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         # pasting drops the columns beside a patch, so nothing comes back to them: not even the one
-        return pad(_Cut.apply(gradient, ctx.k)[..., :-EXTRA], (0, EXTRA)), None, None, None
+        extra = beside(ctx.k**2 * gradient.shape[-1])
+        return pad(_Cut.apply(gradient, ctx.k)[..., :-extra], (0, extra)), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, patches: Tensor, k: int, height: int, width: int) -> Any:
@@ -110,13 +93,7 @@ class _Best(torch.autograd.Function):
 
     @staticmethod
     def forward(windows: Tensor) -> tuple[Tensor, Tensor]:
-        rows, _, out = windows.shape
-        best = windows.new_empty(rows, out)
-        which = torch.empty(rows, out, dtype=torch.uint8, device=windows.device)
-        kernels.best_kernel[(_blocks(rows * out, 1024),)](
-            windows.contiguous(), best, which, rows * out, OUT=out, BLOCK=1024, num_warps=4
-        )
-        return best, which
+        return move_best(windows)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -137,12 +114,7 @@ class _ToOne(torch.autograd.Function):
 
     @staticmethod
     def forward(value: Tensor, which: Tensor) -> Tensor:
-        rows, out = value.shape
-        windows = value.new_empty(rows, 4, out)
-        kernels.to_one_kernel[(_blocks(rows * out, 1024),)](
-            value.contiguous(), which, windows, rows * out, OUT=out, BLOCK=1024, num_warps=4
-        )
-        return windows
+        return move_to_one(value, which, value.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -171,6 +143,64 @@ def _over_trials(
     if isinstance(out, tuple):
         return tuple(z.unflatten(0, (info.batch_size, -1)) for z in out), (0,) * len(out)
     return out.unflatten(0, (info.batch_size, -1)), 0
+
+
+# ---------------------------------------------------------------------------- by Triton
+
+
+def move_cut(x: Tensor, k: int, dtype: torch.dtype) -> Tensor:
+    """Patches of images, in another number format where asked."""
+    n, height, width, c = x.shape
+    h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
+    extra = beside(k * k * c)
+    out = torch.empty(n, h, w, k * k * c + extra, dtype=dtype, device=x.device)
+    tiles = (_blocks(n * h * w, 32), _blocks(k * k * c + extra, 128))
+    kernels.cut_kernel[tiles](
+        x, out, n * h * w, *x.stride(),
+        H=h, W=w, C=c, K=k, EXTRA=extra, ROWS=32, COLUMNS=128, num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def move_paste(
+    patches: Tensor, k: int, height: int, width: int, scale: Tensor | None = None
+) -> Tensor:
+    """Patches added up in float32 and divided by a scale for each of several trials."""
+    n, h, w, size = patches.shape
+    c, block = size // (k * k), 1024
+    out = torch.empty(n, height, width, c, device=patches.device)
+    of_trial = out.numel() // (1 if scale is None else len(scale))
+    kernels.paste_kernel[(_blocks(out.numel(), block),)](
+        patches.contiguous(), out, out if scale is None else scale, out.numel(), of_trial,
+        SCALED=scale is not None, HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k,
+        EXTRA=size - k * k * c, BLOCK=block, num_warps=8,
+    )  # fmt: skip
+    return out
+
+
+def move_best(windows: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest of four and of zero, in float32, and its place."""
+    rows, _, out = windows.shape
+    best = torch.empty(rows, out, device=windows.device)
+    which = torch.empty(rows, out, dtype=torch.uint8, device=windows.device)
+    kernels.best_kernel[(_blocks(rows * out, 1024),)](
+        windows.contiguous(), best, which, rows * out, OUT=out, BLOCK=1024, num_warps=4
+    )
+    return best, which
+
+
+def move_to_one(
+    value: Tensor, which: Tensor, dtype: torch.dtype, scale: Tensor | None = None
+) -> Tensor:
+    """Each value, times a scale for each of several trials, at its place among four."""
+    rows, out = value.shape
+    windows = torch.empty(rows, 4, out, dtype=dtype, device=value.device)
+    of_trial = rows * out // (1 if scale is None else len(scale))
+    kernels.to_one_kernel[(_blocks(rows * out, 1024),)](
+        value.contiguous(), which, windows, value if scale is None else scale, rows * out, of_trial,
+        SCALED=scale is not None, OUT=out, BLOCK=1024, num_warps=4,
+    )  # fmt: skip
+    return windows
 
 
 def _blocks(size: int, block: int) -> int:

@@ -24,7 +24,8 @@ from torch.nn.functional import pad
 from giw.data.images import resize_images, unit_pixels
 from giw.models import LeNet5
 from giw.models.lenet import SIDE
-from giw.training.patches import best_of_four, cut_patches
+from giw.training.half_conv import half_conv, suits
+from giw.training.patches import beside, best_of_four, cut_patches
 
 ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with several trials each
 
@@ -81,19 +82,20 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor | None, frames: Tenso
     Tensor of shape (n, (height - k + 1) // 2, (width - k + 1) // 2, out)
     """
     n, (out, _, k, _) = len(x), weight.shape
-    patches = cut_patches(x, k + 1)  # (n, h, w, (k + 1)² channels, then a one and three zeros)
-    h, w, width = patches.shape[1:]
-    kernel = (weight.flatten(2) @ frames.to(weight)).unflatten(
-        2, (4, -1)
-    )  # (out, channels, 4, (k + 1)²)
-    kernel = kernel.permute(3, 1, 2, 0).reshape(-1, 4 * out)
+    h, w = (x.shape[1] - k + 1) // 2, (x.shape[2] - k + 1) // 2
+    framed = (weight.flatten(2) @ frames.to(weight)).unflatten(2, (4, -1))
+    kernel = framed.permute(3, 1, 2, 0).reshape(-1, 4 * out)  # ((k + 1)² channels, 4 out)
     offset = weight.new_zeros(out) if bias is None else bias
-    below = pad(offset.repeat(4)[None], (0, 0, 0, width - len(kernel) - 1))  # (4, 4 out)
+    below = pad(offset.repeat(4)[None], (0, 0, 0, beside(len(kernel)) - 1))
     kernel = torch.cat([kernel, below])
     # In the backward pass the weight's gradient sums over all patches. Cut into several products
-    # it keeps the whole device busy; the sum over them is what expand's backward does.
+    # it keeps the whole device busy.
     parts = most_parts(n, ENOUGH_PRODUCTS // -(-kernel.numel() // 2**14))
-    rows = patches.reshape(parts, -1, width)
+    if suits(x):
+        return half_conv(x, kernel, k + 1, parts).reshape(n, h, w, out)
+    patches = cut_patches(x, k + 1)  # (n, h, w, (k + 1)² channels, then a one and zeros)
+    rows = patches.reshape(parts, -1, patches.shape[-1])
+    # the sum over products is what expand's backward does
     windows = torch.bmm(rows, kernel.expand(parts, -1, -1)).reshape(-1, 4, out)
     return best_of_four(windows).reshape(n, h, w, out)
 

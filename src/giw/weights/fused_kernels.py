@@ -71,14 +71,13 @@ def kernel_block(x, x_ptr, rows, columns, n, gamma, ridge):
 
 @jit
 def solve(
-    x_ptr, sorted_ptr, v_ptr, member_ptr, matrix_ptr, vector_ptr, out_ptr,
+    x_ptr, v_ptr, member_ptr, matrix_ptr, vector_ptr, out_ptr,
     n, m, width, ridge, upper, low, high, n_steps,
     RULE: tl.constexpr, N: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
     """One problem, from losses to weights. N is 256 and B is 32."""
     problem = tl.program_id(0)
     x_ptr += problem * n
-    sorted_ptr += problem * n
     v_ptr += problem * m
     member_ptr += problem * m
     vector_ptr += problem * N
@@ -86,9 +85,11 @@ def solve(
     rows = tl.arange(0, N)
     real = rows < n
     x = tl.load(x_ptr + rows, mask=real, other=0.0)  # (N,)
-    ordered = tl.load(sorted_ptr + rows, mask=real, other=0.0)
+    ordered = tl.sort(tl.where(real, x, float("inf")))
+    tl.store(vector_ptr + rows, ordered)
+    tl.debug_barrier()  # everyone can look up everyone's number
 
-    median = median_distance(sorted_ptr, ordered, rows, n, N)
+    median = median_distance(vector_ptr, tl.where(real, ordered, 0.0), rows, n, N)
     # Σ over pairs of squared distances = n Σ (x − mean)²
     away = tl.where(real, x - tl.sum(x, axis=0) / n, 0.0)
     mean_square = 2 * tl.sum(away * away, axis=0) / (n - 1)
