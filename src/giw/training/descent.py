@@ -110,8 +110,8 @@ class Descent:
         self._plan: Plan | None = None
         self._graph: Captured | None = None
 
-    def run_epoch(self, rows: Sequence[EpochRows], done: tuple[float, float]) -> None:
-        """Take all steps of an epoch; on CUDA this returns before they are finished.
+    def plan(self, rows: Sequence[EpochRows], done: tuple[float, float]) -> Plan:
+        """Lay an epoch out on the host, which may be done while the device is busy with another.
 
         Parameters
         ----------
@@ -120,14 +120,31 @@ class Descent:
         done : pair of float
             Share of training that is done before and after this epoch.
         """
-        self._load(rows, done)
+
+        def stacked(parts: list[Tensor | None]) -> Tensor | None:
+            found = [part for part in parts if part is not None]
+            return torch.stack(found, dim=1) if found else None
+
+        train = torch.stack([trial.train for trial in rows], dim=1)
+        val = torch.stack([trial.val for trial in rows], dim=1)
+        return Plan(
+            train + self.data.train_start[:, None],
+            val + self.data.val_start[:, None],
+            torch.linspace(*done, len(train) + 1)[:-1],
+            stacked([trial.train_maps for trial in rows]),
+            stacked([trial.val_maps for trial in rows]),
+        )
+
+    def run_epoch(self, plan: Plan) -> None:
+        """Take all steps of an epoch; on CUDA this returns before they are finished."""
+        self._load(plan)
         if self.captured and self._graph is None:
             self._graph = self._capture()
         self._at.zero_()
         for value in self._sums.values():
             value.zero_()
         take = self._graph.replay if self._graph else self._step
-        for _ in range(len(rows[0].train)):
+        for _ in range(len(plan.progress)):
             take()
 
     def set_rate(self, factor: float) -> float:
@@ -196,25 +213,8 @@ class Descent:
             at(plan.progress),
         )
 
-    def _load(self, rows: Sequence[EpochRows], done: tuple[float, float]) -> None:
-        """Write the epoch's rows to where steps read them."""
-
-        def stacked(name: str) -> Tensor | None:
-            parts = [getattr(trial, name) for trial in rows]
-            return None if parts[0] is None else torch.stack(parts, dim=1)
-
-        steps = len(rows[0].train)
-        train, val = stacked("train"), stacked("val")
-        if train is None or val is None:
-            raise RuntimeError("an epoch needs rows")
-        progress = torch.linspace(*done, steps + 1)[:-1]
-        plan = Plan(
-            train + self.data.train_start[:, None],
-            val + self.data.val_start[:, None],
-            progress,
-            stacked("train_maps"),
-            stacked("val_maps"),
-        )
+    def _load(self, plan: Plan) -> None:
+        """Copy a plan to where steps read it."""
         if self._plan is None:
             parts = [None if part is None else part.to(self.device) for part in plan]
             self._plan = Plan(*parts)  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from giw.training.checkpoint import (
     split_parts,
 )
 from giw.training.config import TrainingConfig
-from giw.training.descent import Descent, FlatData, Loss
+from giw.training.descent import Descent, FlatData, Loss, Plan
 from giw.training.evaluation import Evaluation
 from giw.training.forward import sample_losses
 from giw.training.net import FunctionalNet, as_input, named_layers, predict_in_blocks
@@ -233,15 +233,22 @@ class Group:
         with self._randomness(phase), self._threads():
             if self.saved is not None and self.saved.phase == phase:
                 history = self._resume(self.saved, descent, streams)
-            rows = [stream.next_epoch() for stream in streams] if len(history) < epochs else []
-            for epoch in range(len(history), epochs):
+
+            def plan(epoch: int) -> Plan:
+                rows = [stream.next_epoch() for stream in streams]
+                return descent.plan(rows, (epoch / epochs, (epoch + 1) / epochs))
+
+            first = len(history)
+            ahead = plan(first) if first < epochs else None
+            for epoch in range(first, epochs):
                 factor = self.config.rate_factor(epoch) if training else 1.0
                 rate = descent.set_rate(factor)
-                descent.run_epoch(rows, (epoch / epochs, (epoch + 1) / epochs))
+                if ahead is not None:
+                    descent.run_epoch(ahead)
                 hits = evaluate() if evaluate else None
                 states = [stream.state() for stream in streams]
-                if epoch + 1 < epochs:  # drawn while the device is still busy
-                    rows = [stream.next_epoch() for stream in streams]
+                # drawn while the device is still busy
+                ahead = plan(epoch + 1) if epoch + 1 < epochs else None
                 values = descent.means()
                 if training:
                     for trial in values:
