@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import mannwhitneyu
 
 from giw.diagnosis.membership import fit_membership, in_blocks, judged_by_the_past
 from giw.diagnosis.shift_tests import (
@@ -126,6 +127,32 @@ def test_labels_are_compared_at_equal_features():
     assert unchanged.p_value > 0.01
     assert changed.p_value < 1e-4
     assert changed.interval[0] < 0.3 < changed.interval[1]
+
+
+def test_the_regression_alone_makes_features_comparable():
+    """With weights of one the comparison is right as long as the regression is."""
+    rng = generator()
+    z, z_val = rng.normal(size=(400, 1)), rng.normal(1.5, 0.5, size=(150, 1))
+    f, f_val = (np.clip(0.5 + 0.2 * side[:, 0], 0, 1) for side in (z, z_val))
+    found = label_test(z, z_val, np.ones(400), (f, f_val), (f, f_val), generator(1))
+
+    assert f_val.mean() - f.mean() > 0.25
+    assert found.effect < 0.03
+
+
+def test_one_block_gives_the_p_value_of_mann_and_whitney():
+    """Eight validation rows make two blocks, of which one is judged: an ordinary rank test."""
+    z, z_val = generator(3).normal(size=(40, 2)), generator(4).normal(0.5, 1, size=(8, 2))
+    both, is_val = np.concatenate([z, z_val]), np.arange(48) >= 40
+    zeros = np.zeros(48, dtype=int)
+    ((rows, score),) = judged_by_the_past(both, is_val, zeros, blocks=2, generator=generator(5))
+    exact = mannwhitneyu(
+        score[is_val[rows]], score[~is_val[rows]],
+        alternative="greater", method="asymptotic", use_continuity=False,
+    )  # fmt: skip
+
+    assert len(np.unique(score)) == len(score)  # ties would change the variance
+    assert features_test(z, z_val, generator(5)).p_value == pytest.approx(exact.pvalue)
 
 
 def test_weights_follow_the_ratio():

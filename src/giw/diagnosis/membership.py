@@ -39,7 +39,7 @@ def fit_membership(
                 weight[side] = here.sum() / side.sum()
     used = weight > 0
     z, target, weight = z[used], is_val[used], weight[used] / weight[used].mean()
-    forest = ExtraTreesClassifier(TREES, min_samples_leaf=3, max_depth=14, random_state=seed)
+    forest = ExtraTreesClassifier(TREES, min_samples_split=8, max_depth=14, random_state=seed)
     forest.fit(z, target, sample_weight=weight)
     linear = LogisticRegression(C=0.1, max_iter=200).fit(_tame(z), target, sample_weight=weight)
 
