@@ -182,12 +182,15 @@ def label_test(
     f_train, f_val = (np.stack(side, axis=1) for side in zip(surprise, wrong, strict=True))
     fold = generator.permutation(n) % BLOCKS
     expected, expected_val = np.empty((n, 2)), np.zeros((m, 2))
+    tried = min(
+        1.0, max(0.3, 10 / z_train.shape[1])
+    )  # of few features all, or trees are too coarse
     for number in range(BLOCKS):
         rest, rows = fold != number, fold == number
         seed = int(generator.integers(2**31))
         # a least size of leaves would make these trees give up: they try one random cut per feature
         forest = ExtraTreesRegressor(
-            TREES, min_samples_split=10, max_depth=14, max_features=0.3, random_state=seed
+            TREES, min_samples_split=10, max_depth=14, max_features=tried, random_state=seed
         )
         forest.fit(z_train[rest], f_train[rest])
         expected[rows] = forest.predict(z_train[rows])
