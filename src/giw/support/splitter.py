@@ -225,7 +225,7 @@ class SupportSplitter(BaseEstimator):
         threshold = self._threshold()
         posterior = torch.as_tensor(mixture.posterior, device=score.device, dtype=score.dtype)
         share, interval = mixture.share, mixture.interval
-        inside = (p_value > self.level) & seen
+        inside = p_value > self.level  # never where the label is unseen: p is 0 there
         rule = f"p > {self.level:g}"
         if threshold is not None:
             inside = (-score > threshold) & seen
