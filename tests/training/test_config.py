@@ -1,5 +1,8 @@
+import json
+
 import pytest
 
+from giw.data import Augmentation
 from giw.training import TrainingConfig
 
 
@@ -20,8 +23,21 @@ def test_a_shorter_run_scales_the_schedule():
         {"weight_decay": -1.0},
         {"calibration_share": 1.0},
         {"decay_every": 0},
+        {"precision": "float64"},
     ],
 )
 def test_settings_without_a_meaning_are_refused_by_name(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         TrainingConfig(**setting)
+
+
+def test_the_rate_drops_by_its_factor_each_time():
+    config = TrainingConfig(epochs=8, decay=0.5)
+    assert [config.rate_factor(epoch) for epoch in range(8)] == [1, 1, 0.5, 0.5, 0.25, 0.25] + [
+        0.125
+    ] * 2
+
+
+def test_settings_are_plain_numbers_all_the_way_down():
+    config = TrainingConfig(augmentation=Augmentation(translate=0.1))
+    assert json.loads(json.dumps(config.as_dict()))["augmentation"]["translate"] == 0.1

@@ -1,11 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from tests.training.toy import toy_net, toy_tensors
 from torch import nn
 
+from giw.data import Augmentation
 from giw.methods import GIW, METHODS, Pooled, PretrainVal, TrainOnly, ValOnly
-from giw.training import FunctionalNet, TrainingConfig, pretrain, train
+from giw.models import MLP, initialised
+from giw.training import FunctionalNet, Tensors, TrainingConfig, pretrain, train
 
 CONFIG = TrainingConfig(epochs=4, pretrain_epochs=2, batch_size=16, learning_rate=0.01)
 EVERY_METHOD = [make() for make in METHODS.values()]
@@ -143,3 +147,52 @@ def test_every_epoch_is_reported():
     assert seen == [("pretrain", e, True) for e in range(2)] + [
         ("train", e, True) for e in range(4)
     ]
+
+
+MOVED = TrainingConfig(
+    epochs=1, pretrain_epochs=1, batch_size=16, augmentation=Augmentation(translate=0.2)
+)
+
+
+def bright_corners(n=100, m=6):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randint(0, 100, (2 * n, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    y = torch.arange(2 * n) % 2
+    x[y == 1, :, :3, :3] += 120
+    return Tensors(x[:n], y[:n], x[n : n + m], y[n : n + m], x[-20:], y[-20:])
+
+
+def image_net():
+    return initialised(lambda: MLP(64, 2), 0)
+
+
+def test_images_are_moved_about_in_training_but_not_in_pretraining():
+    data, still = bright_corners(), replace(MOVED, augmentation=None)
+    for name, p in pretrain(image_net(), data, MOVED).params.items():
+        assert torch.equal(p, pretrain(image_net(), data, still).params[name])
+    moved, unmoved = (train(GIW(), image_net(), data, config) for config in (MOVED, still))
+    assert torch.equal(moved.split.p_value, unmoved.split.p_value)
+    assert not torch.equal(values(moved.module), values(unmoved.module))
+
+
+def test_validation_images_are_moved_about_too():
+    """Val-only sees nothing else, so any change is theirs."""
+    data = bright_corners()
+    moved = train(ValOnly(), image_net(), data, MOVED)
+    still = train(ValOnly(), image_net(), data, replace(MOVED, augmentation=None))
+    assert not torch.equal(values(moved.module), values(still.module))
+
+
+def test_only_square_images_can_be_moved_about():
+    with pytest.raises(ValueError, match="square images"):
+        train(Pooled(), toy_net(), toy_tensors(), MOVED)
+
+
+def test_half_of_the_numbers_can_be_bfloat16_on_cpu():
+    """Close to float32 after a few steps, and parameters stay float32."""
+    config = replace(CONFIG, epochs=1, pretrain_epochs=1)
+    mixed = train(Pooled(), toy_net(), toy_tensors(), replace(config, precision="bfloat16"))
+    full = train(Pooled(), toy_net(), toy_tensors(), config)
+    assert values(mixed.module).dtype == torch.float32
+    assert not torch.equal(values(mixed.module), values(full.module))
+    torch.testing.assert_close(values(mixed.module), values(full.module), rtol=0.1, atol=0.02)
