@@ -36,6 +36,7 @@ from giw.training import (
     losses_of_both,
 )
 
+FEWEST_JUDGES = 100  # with fewer, no choice means anything: the inputs, which are fitted to nothing
 MOST_JUDGES = 1_000  # training rows that judge representations; the tie rule absorbs their noise
 Layer = Callable[[Tensor], Tensor]
 SPLIT_ON = ("auto", "hidden", "input")
@@ -53,7 +54,8 @@ class GIW(PlainMethod):
         What the split sees: the pretrained net's hidden layer, as in the paper, the inputs
         themselves, or whichever of the inputs and the net's layers best finds a class, or a part
         of one, that was hidden from the rest of the *training* data. A net that learnt to merge
-        subclasses may hide in its last layers what tells them apart.
+        subclasses may hide in its last layers what tells them apart. With fewer than 100 training
+        rows kept back to judge by, "auto" is the inputs.
     splitter : SupportSplitter, optional
         How the validation data are split; calibrated nearest neighbours if not given.
     weigh : DynamicWeights
@@ -106,6 +108,8 @@ class GIW(PlainMethod):
         if self.split_on == "hidden" or evidence.layer is None:
             return evidence.hidden, True
         layer, rows = evidence.layer, evidence.x_train[~evidence.seen][:MOST_JUDGES]
+        if len(rows) < FEWEST_JUDGES:
+            return _flat_input, False
         candidates = {"input": _flat_input(rows)}
         candidates |= {name: layer(name, rows) for name in evidence.layers}
         labels = evidence.y_train[~evidence.seen][:MOST_JUDGES]

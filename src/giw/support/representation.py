@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_points
-from giw.support.cells import AGREEMENT, cells_within, neighbour_agreement
+from giw.support.cells import AGREEMENT, cells_within, cluster, neighbour_agreement
 from giw.support.scorers import KNN
 
 MOST_ROWS = 3_000
@@ -174,6 +174,9 @@ def _trusted(
 def _parts(
     z: Tensor, label: NDArray[np.int64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Clusters within each class, (n,)."""
+    """Clusters within each class, at least two where there is only one, (n,)."""
     code = torch.as_tensor(label, device=z.device)
-    return cells_within(z, code, calibration_rows=len(z), generator=generator).cpu().numpy()
+    part = cells_within(z, code, calibration_rows=len(z), generator=generator)
+    if int(part.max()) == 0:
+        part = cluster(z, 2, generator)
+    return part.cpu().numpy()
