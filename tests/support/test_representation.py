@@ -71,6 +71,6 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="same rows"):
         choose_representation({"a": z, "b": z[:5]}, label)
     with pytest.raises(ValueError, match="nothing to hide"):
-        choose_representation({"a": z[:20]}, np.zeros(20))
+        choose_representation({"a": np.zeros((20, 3))}, np.zeros(20))
     with pytest.raises(ValueError, match="NaN"):
         choose_representation({"a": z * np.nan}, label)
