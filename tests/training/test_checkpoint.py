@@ -162,27 +162,33 @@ def run_to_be_killed(file):
     train(GIW(), toy_net(), toy_tensors(n=100), KILLED, checkpoint=file)
 
 
+def progress(file):
+    """Phase and epoch that a checkpoint has reached; (-1, 0) before there is one."""
+    if not file.exists():
+        return (-1, 0)
+    values = read_tensors(file)[1]
+    return (["pretrain", "train"].index(values["phase"]), values["epoch"])
+
+
 def test_killed_at_random_moments_a_run_loses_nothing_and_ends_the_same(tmp_path):
     """SIGKILL leaves no time to tidy up: what was written must be whole at any moment."""
     file, moments = tmp_path / "run", random.Random(0)
-    started = time.perf_counter()
     whole = train(GIW(), toy_net(), toy_tensors(n=100), KILLED)
-    duration = time.perf_counter() - started
     context = multiprocessing.get_context("fork")
     reached, resumed = (-1, 0), 0
-    for _ in range(8):
+    for _ in range(4):
         process = context.Process(target=run_to_be_killed, args=(file,))
         process.start()
-        process.join(moments.uniform(0.05, 0.6) * duration)
+        while process.is_alive() and progress(file) <= reached:
+            time.sleep(0.002)
+        process.join(moments.uniform(0, 0.03))  # some way into whatever it does next
         if process.exitcode is None:
             os.kill(process.pid, signal.SIGKILL)
         process.join()
-        if file.exists():  # never half written, never behind what was there before
-            values = read_tensors(file)[1]
-            now = (["pretrain", "train"].index(values["phase"]), values["epoch"])
-            assert now >= reached
-            resumed += now > reached
-            reached = now
+        now = progress(file)  # reads the file: never half written, never behind what it was
+        assert now >= reached
+        resumed += now > reached
+        reached = now
         if process.exitcode == 0:
             break
     assert resumed >= 2  # killed and taken up again, more than once
