@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from giw.estimators.epochs import stratified_folds
 from giw.estimators.rows import rows_of, stacked
+from giw.estimators.static_weights import sample_weights, shrunk
 from giw.estimators.weighted_fit import fit_weighted, label_loss, residual, residual_loss
 
 Vector = NDArray[np.float64]
@@ -73,3 +74,39 @@ def cross_fit(
         scale = float(max(np.median(np.abs(val), axis=0).min() * 1.4826, 1e-12))
         train, val = residual_loss(train, scale), residual_loss(val, scale)
     return CrossFit(train, val, fold, val_fold)
+
+
+def refined(
+    estimator: BaseEstimator,
+    X: Any,
+    y: NDArray[Any],
+    X_val: Any,
+    y_val: NDArray[Any],
+    found: CrossFit,
+    *,
+    by_fold: dict[int, Vector],
+    trust: float,
+    inside: Vector,
+    share: float,
+) -> CrossFit:
+    """Losses under reweighted models in place of pooled ones: a second, sharper look.
+
+    The pooled model believed wrong labels as much as right ones. Each fold's reweighted model
+    takes its weights from a ratio fitted without the fold, so that its points stay unseen; only
+    the two numbers ``trust`` and ``share`` come from all points.
+    """
+    if not is_classifier(estimator):
+        return found  # residuals of the validation model set the unit; there is no second one
+    train, val = found.train.copy(), found.val.copy()
+    for k, ratio in by_fold.items():
+        rest, val_rest = found.fold != k, found.val_fold != k
+        weight = shrunk(ratio[rest] / ratio[rest].mean(), trust)
+        ours, theirs = sample_weights(weight, inside[val_rest], share)
+        both = np.concatenate([ours, theirs])
+        counts = both > 0
+        points = rows_of(stacked(rows_of(X, rest), rows_of(X_val, val_rest)), counts)
+        labels = np.concatenate([y[rest], y_val[val_rest]])[counts]
+        model = fit_weighted(estimator, points, labels, both[counts])
+        train[~rest, 0] = label_loss(model, rows_of(X, ~rest), y[~rest])
+        val[~val_rest, 0] = label_loss(model, rows_of(X_val, ~val_rest), y_val[~val_rest])
+    return replace(found, train=train, val=val)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,15 @@ def ratio_named(weights: Any) -> Any:
     raise ValueError(f"weights must be a name, a function, an estimator or None; got {weights!r}")
 
 
+@dataclass(frozen=True)
+class FittedRatio:
+    """Mean-one weights, and what a fit without each fold says about the fold."""
+
+    weight: Vector  # (n,) at training points
+    left_out: Vector | None  # (m,) at validation points left out of the fit
+    by_fold: dict[int, Vector]  # fold → (n,) at training points, fitted without the fold
+
+
 def fit_ratio(
     ratio: Any,
     z: Vector,  # (n, d)
@@ -54,24 +64,25 @@ def fit_ratio(
     inside: Vector,  # (m,)
     fold: NDArray[np.int64],  # (n,)
     val_fold: NDArray[np.int64],  # (m,)
-) -> tuple[Vector, Vector | None]:
-    """Mean-one weights at training points, and at validation points left out of the fit.
+) -> FittedRatio:
+    """Fit a ratio to everything, and again without each fold.
 
-    The second is None for a plain function, which cannot weigh points that it was not fitted to.
+    A plain function cannot weigh points that it was not fitted to: it has no ``left_out``.
     """
     with warnings.catch_warnings():
         # few effective points are dealt with by the caller: weights are shrunk, and it says so
         warnings.simplefilter("ignore", EffectiveSampleSizeWarning)
         if not hasattr(ratio, "weigh"):
-            return _checked(ratio(z, z_val, inside), len(z)), None
+            return FittedRatio(_checked(ratio(z, z_val, inside), len(z)), None, {})
         weight = _checked(clone(ratio).fit(z, z_val, inside).weight_, len(z))
-        left_out = np.ones(len(z_val))
+        left_out, by_fold = np.ones(len(z_val)), {}
         for k in np.unique(val_fold):
             keep, mine = val_fold != k, val_fold == k
             if inside[keep].sum() > 0 and (fold != k).any():
                 rest = clone(ratio).fit(z[fold != k], z_val[keep], inside[keep])
                 left_out[mine] = rest.weigh(z_val[mine])
-    return weight, left_out
+                by_fold[int(k)] = np.asarray(rest.weigh(z), dtype=np.float64)
+    return FittedRatio(weight, left_out, by_fold)
 
 
 def _checked(weight: Any, n: int) -> Vector:

@@ -26,10 +26,10 @@ from sklearn.utils.validation import (
 )
 
 from giw.checks import as_generator
-from giw.estimators.cross_fit import CrossFit, cross_fit
+from giw.estimators.cross_fit import MANY, CrossFit, cross_fit, refined
 from giw.estimators.epochs import stratified_folds
 from giw.estimators.inputs import class_labels, joint_classes
-from giw.estimators.ratios import fit_ratio, ratio_named
+from giw.estimators.ratios import FittedRatio, fit_ratio, ratio_named
 from giw.estimators.rows import as_rows, features_for_split, rows_of, stacked
 from giw.estimators.saving import SavesToFolder
 from giw.estimators.static_weights import (
@@ -126,7 +126,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         else:
             found = cross_fit(base, X, y, X_val, y_val, generator)
             if found is not None:
-                self._weigh_jointly(found, z, y, z_val, y_val, inside)
+                self._weigh_jointly(found, X, y, X_val, y_val, (z, z_val), inside)
             train, val = sample_weights(self.weight_, inside, self.val_share_)
             weight, labels = np.concatenate([train, val]), np.concatenate([y, y_val])
             points = stacked(X, X_val)
@@ -176,58 +176,64 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         folds = min(5, len(z_val), len(z))
         fold = stratified_folds(np.zeros(len(z)), folds, generator)
         val_fold = stratified_folds(np.zeros(len(z_val)), folds, generator)
-        self._trusted(ratio_named(self.weights), z, z_val, inside, fold, val_fold)
+        fitted = fit_ratio(ratio_named(self.weights), z, z_val, inside, fold, val_fold)
+        self._believe(fitted, inside)
+        self._say_shrunk(fitted, inside)
 
     def _weigh_jointly(
         self,
         found: CrossFit,
-        z: Vector,
+        X: Any,
         y: NDArray[Any],
-        z_val: Vector,
+        X_val: Any,
         y_val: NDArray[Any],
+        z: tuple[Vector, Vector],
         inside: Vector,
     ) -> None:
+        """Weights of (x, y): by losses, looked at twice where that is quick, or by features."""
         if self.weights is not None and inside.sum() > 1:
-            ratio = ratio_named(self.weights)
+            ratio, at = ratio_named(self.weights), (found.train, found.val)
             if self.weigh_on == "loss":
-                at, at_val = found.train, found.val
                 if isinstance(self.weights, str) and self.weights == "classifier":
                     # two features: nothing to choose, and a fit of milliseconds
                     ratio = ClassifierRatio(features="linear", ridge=0.03)
             else:
-                at, at_val = z, z_val
+                at = z
                 if self.weigh_on == "xy":
                     label, val_label = self._label_features(y, y_val)
-                    at, at_val = np.hstack([z, label]), np.hstack([z_val, val_label])
-            self._trusted(ratio, at, at_val, inside, found.fold, found.val_fold)
+                    at = np.hstack([z[0], label]), np.hstack([z[1], val_label])
+            fitted = fit_ratio(ratio, *at, inside, found.fold, found.val_fold)
+            self._believe(fitted, inside)
         val_trust = mixture_share(found.val[:, 0], found.val[:, 1])
         self.val_share_ = validation_share(self.weight_, inside, val_trust)
+        if self.weights is None or inside.sum() <= 1:
+            return
+        if self.weigh_on == "loss" and self.trust_ > 0 and len(y) < MANY:
+            again = refined(
+                self._base(), X, y, X_val, y_val, found,
+                by_fold=fitted.by_fold, trust=self.trust_, inside=inside, share=self.val_share_,
+            )  # fmt: skip
+            fitted = fit_ratio(ratio, again.train, again.val, inside, found.fold, found.val_fold)
+            self._believe(fitted, inside)
+        self._say_shrunk(fitted, inside)
 
-    def _trusted(
-        self,
-        ratio: Any,
-        z: Vector,
-        z_val: Vector,
-        inside: Vector,
-        fold: NDArray[np.int64],
-        val_fold: NDArray[np.int64],
-    ) -> None:
-        """Estimate the ratio and believe as much of it as left-out points bear out."""
-        raw, left_out = fit_ratio(ratio, z, z_val, inside, fold, val_fold)
-        borne_out = 1.0 if left_out is None else likelihood_trust(left_out, inside)
-        allowed = effective_trust(raw, LEAST_EFFECTIVE * len(raw))
-        self.trust_ = min(borne_out, allowed)
-        self.weight_ = shrunk(raw, self.trust_)
-        few = effective_sample_size(raw)
+    def _believe(self, fitted: FittedRatio, inside: Vector) -> None:
+        """Take as much of the ratio as left-out points and the effective sample size bear out."""
+        self.trust_ = min(_trusts(fitted, inside))
+        self.weight_ = shrunk(fitted.weight, self.trust_)
+
+    def _say_shrunk(self, fitted: FittedRatio, inside: Vector) -> None:
+        borne_out, allowed = _trusts(fitted, inside)
+        n, few = len(fitted.weight), effective_sample_size(fitted.weight)
         if allowed < borne_out:
             self._note(
                 f"weights shrunk to {self.trust_:.2f} of their size: as estimated they leave "
-                f"{few:.0f} effective of {len(raw)} training points",
+                f"{few:.0f} effective of {n} training points",
                 ShrunkWeightsWarning,
             )
         elif borne_out < 1:
             # where weights were nearly uniform anyway there is nothing to warn of
-            matters = borne_out < 0.5 and few < 0.8 * len(raw)
+            matters = borne_out < 0.5 and few < 0.8 * n
             self._note(
                 f"weights shrunk to {self.trust_:.2f} of their size: validation points left out "
                 "of the fit do not bear out more",
@@ -261,6 +267,12 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 "the same columns in the same order"
             )
         validate_data(self, X_val, reset=False, skip_check_array=True)
+
+
+def _trusts(fitted: FittedRatio, inside: Vector) -> tuple[float, float]:
+    """What left-out points bear out, and what the effective sample size allows."""
+    borne_out = 1.0 if fitted.left_out is None else likelihood_trust(fitted.left_out, inside)
+    return borne_out, effective_trust(fitted.weight, LEAST_EFFECTIVE * len(fitted.weight))
 
 
 def _inner_has(name: str) -> Any:

@@ -310,9 +310,10 @@ def inside_and_weight(X: Any, X_val: Any, generator: np.random.Generator) -> tup
     fold = stratified_folds(np.zeros(len(z)), folds, generator)
     val_fold = stratified_folds(np.zeros(len(z_val)), folds, generator)
     ratio = ClassifierRatio(features="linear", ridge=0.1)
-    raw, left_out = fit_ratio(ratio, z, z_val, inside, fold, val_fold)
-    trust = 1.0 if left_out is None else likelihood_trust(left_out, inside)
-    return inside, shrunk(raw, min(trust, effective_trust(raw, LEAST_EFFECTIVE * len(raw))))
+    fitted = fit_ratio(ratio, z, z_val, inside, fold, val_fold)
+    trust = 1.0 if fitted.left_out is None else likelihood_trust(fitted.left_out, inside)
+    allowed = effective_trust(fitted.weight, LEAST_EFFECTIVE * len(z))
+    return inside, shrunk(fitted.weight, min(trust, allowed))
 
 
 def _data(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
