@@ -10,8 +10,8 @@ support, with a bias that nobody knows. They enter as a control variate,
 where d is the disagreement :math:`\alpha (\bar\ell_{\rm in} - \hat\mu_w)` in units of its standard
 error and r the share of its variance that is the validation points'. Where the two disagree,
 training points lose their say. The interval counts an unknown bias as large as the sampling error
-into the variance; then a nominal 95 % covers 95 % without bias and at least 90 % with a bias of
-any size (a test integrates it).
+into the variance; then, in the normal approximation, a nominal 95 % covers 95 % without bias and at
+least 90 % with a bias of any size (a test integrates it).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RiskEstimate:
     val_estimate : float
         Validation points alone.
     val_interval : tuple of two floats
-        Their interval; never narrower but for rounding.
+        Their interval; narrower only where it is cut off at 0 or 1.
     train_estimate : float or None
         Weighted training points alone: the risk inside the training support.
     train_say : float
