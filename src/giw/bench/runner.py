@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -240,8 +240,3 @@ def _commit() -> str:
 
 def _numpy(value: Any) -> np.ndarray:
     return value.cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
-
-
-def missing_runs(runs: Sequence[Run], has: Callable[[Run], bool]) -> list[Run]:
-    """The runs that are still to be done."""
-    return [run for run in runs if not has(run)]
