@@ -8,9 +8,9 @@ import pytest
 import giw
 
 ROOT = Path(giw.__file__).parent
-ROOMS = ["checks", "kernels", "data", "shift", "weights", "support", "objective", "models"]
-ROOMS += ["training", "methods", "estimators", "bench", "report", "diagnosis", "cli"]
-SAME_LEVEL = {"checks": 0, "kernels": 0}
+ROOMS = ["checks", "kernels", "writing", "data", "shift", "weights", "support", "objective"]
+ROOMS += ["models", "training", "methods", "estimators", "bench", "report", "diagnosis", "cli"]
+SAME_LEVEL = {"checks": 0, "kernels": 0, "writing": 0}
 LEVEL = {room: SAME_LEVEL.get(room, position) for position, room in enumerate(ROOMS)}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.bench.plan import Run
-from giw.bench.store import Result, Store, write_atomically
+from giw.bench.store import Result, Store
 
 RUN = Run("mnist", "iii", "support", "giw", 0)
 
@@ -92,20 +92,6 @@ def test_nan_is_not_written(tmp_path):
         store.write(result(split={"alpha": float("nan")}))
     assert not store.has(RUN)
     assert [p for p in tmp_path.iterdir() if p.is_file()] == []
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_atomically(path, "old")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, "new")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_run_is_claimed_by_one_at_a_time(tmp_path):

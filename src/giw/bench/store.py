@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.bench.plan import Run
+from giw.writing import write_whole
 
 FORMAT = 1
 
@@ -94,7 +94,7 @@ class Store:
         }
         text = json.dumps({"format": FORMAT, "crc32": _crc(body), **body}, allow_nan=False)
         path = self.path(result.run)
-        write_atomically(path, text + "\n")
+        write_whole(path, text + "\n")
         return path
 
     def read(self, path: Path) -> Result:
@@ -151,21 +151,6 @@ class Store:
         finally:
             if mine:
                 path.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that no reader and no crash ever sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _crc(body: dict[str, Any]) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from giw.cli.messages import AsJson, Quiet, check_writable, one_line_errors, say_json, say_notes
+from giw.writing import whole_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,25 +77,17 @@ def write_predictions(
     import numpy as np
 
     names = [f"probability of {value}" for value in classes.tolist()]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(suffix=out.suffix, prefix=".giw-", dir=out.parent)
-    os.close(number)
-    temporary = Path(name)
-    try:
+    with whole_file(out) as file:
         if out.suffix == ".npz":
             words = classes.astype(str) if classes.dtype == object else classes
             said = prediction.astype(str) if prediction.dtype == object else prediction
-            np.savez(temporary, prediction=said, probability=probability, classes=words)
-        else:
-            import pandas as pd
+            np.savez(file, prediction=said, probability=probability, classes=words)
+            return
+        import pandas as pd
 
-            frame = pd.DataFrame({"prediction": prediction})
-            frame[names] = probability
-            if out.suffix == ".csv":
-                frame.to_csv(temporary, index=False)
-            else:
-                frame.to_parquet(temporary)
-        temporary.chmod(0o644)
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
+        frame = pd.DataFrame({"prediction": prediction})
+        frame[names] = probability
+        if out.suffix == ".csv":
+            frame.to_csv(file, index=False, mode="wb")
+        else:
+            frame.to_parquet(file)

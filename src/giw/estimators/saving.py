@@ -14,7 +14,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from torch import Tensor, nn
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
 from giw.models import MLP, LeNet5, ResNet18
+from giw.writing import hidden_beside, sync_folder, write_whole
 
 FORMAT, VERSION = "giw model", 1
 INDEX = "giw.json"
@@ -417,28 +417,21 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    temporary = hidden_beside(folder)
+    temporary.mkdir()
     try:
         for name, content in files.items():
-            with (temporary / name).open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        temporary.chmod(0o777 & ~_umask())
+            write_whole(temporary / name, content)
         if not folder.exists():
             temporary.rename(folder)
+            sync_folder(folder.parent)
             return folder
         for name in sorted(files, key=lambda name: name == INDEX):
             (temporary / name).replace(folder / name)
+        sync_folder(folder)
         for old in folder.iterdir():  # our own files that the new index does not name
             if old.suffix in (".safetensors", ".skops") and old.name not in files:
                 old.unlink()
         return folder
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

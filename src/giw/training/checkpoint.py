@@ -22,6 +22,7 @@ from giw.support import SupportSplit
 from giw.training.config import TrainingConfig
 from giw.training.protocol import Method, Params
 from giw.training.tensors import Tensors
+from giw.writing import write_whole
 
 FORMAT = "giw-checkpoint-1"
 HEADER = "giw"
@@ -116,21 +117,8 @@ def write_tensors(path: Path, tensors: Params, values: dict[str, Any]) -> None:
     """
     from safetensors.torch import save
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     on_host = {name: t.detach().to("cpu").contiguous().clone() for name, t in tensors.items()}
-    content = save(on_host, metadata={HEADER: json.dumps(values)})
-    part = path.with_name(path.name + ".part")
-    with open(part, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-    if os.name == "posix":  # the new name, too, must reach the disk
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    write_whole(path, save(on_host, metadata={HEADER: json.dumps(values)}))
 
 
 def read_tensors(path: Path) -> tuple[Params, dict[str, Any]]:
