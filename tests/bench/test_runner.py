@@ -1,14 +1,17 @@
 """The grid on made-up images, small enough to train in a blink."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from giw.bench import engines
 from giw.bench.engines import Place, run_job, run_jobs
 from giw.bench.plan import Job, Run, group, plan
-from giw.bench.runner import Runner, config_of, make_problem
+from giw.bench.runner import Prepared, Runner, config_of, judge, make_problem
 from giw.bench.store import Store
 from giw.data import Sample
+from giw.training import TrainingRecord
 
 
 def small_pool(seed, per_digit=30):
@@ -23,6 +26,8 @@ def small_pool(seed, per_digit=30):
 
 SAMPLES = (small_pool(0), small_pool(1, per_digit=10))
 SETTING = {"datasets": ["mnist"], "cases": ["iii"], "shifts": ["label_noise_0.2"], "epochs": 1}
+
+IMAGES = ("train_images", "train_images_shape", "val_images", "val_images_shape")
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +49,39 @@ def test_methods_of_a_setting_share_draws_noise_and_start():
     np.testing.assert_array_equal(alone[0].curve, second[0].curve)
 
 
-def test_a_split_is_judged_and_kernels_are_kept_of_the_first_trial():
-    first, second = Runner(SAMPLES).run(jobs("giw")[0])
-    assert first.split["true_alpha"] == pytest.approx(0.4)
-    assert {"alpha", "false_outside", "false_inside", "auroc"} <= set(first.split)
-    assert len(first.extra["p_value"]) == 20
-    assert np.prod(first.extra["kernels_shape"]) == len(first.extra["kernels"]) == 6 * 25
-    assert "kernels" not in second.extra
-    assert first.about["torch"]
+def test_a_split_is_judged_and_its_scores_are_kept():
+    (job,) = group(plan(**SETTING | {"shifts": ["support"]}, methods=["giw"], trials=1))
+    (done,) = Runner(SAMPLES).run(job)
+    assert done.split["true_alpha"] == pytest.approx(0.4)
+    assert {"alpha", "false_outside", "false_inside", "auroc"} <= set(done.split)
+    assert sorted(done.extra) == ["inside", "p_value", "score"]
+    assert len(done.extra["p_value"]) == len(done.extra["score"]) == 20
+    assert sum(done.extra["inside"]) == 8
+    assert done.about["torch"]
+
+
+@pytest.mark.parametrize(
+    ("method", "trial", "kept"),
+    [
+        ("giw", 0, {"kernels", "kernels_shape", *IMAGES}),
+        ("dann", 0, {"kernels", "kernels_shape"}),
+        ("giw", 1, set()),
+    ],
+)
+def test_kernels_and_images_are_kept_of_the_first_trial_in_colour(method, trial, kept):
+    run = Run("color_mnist", "iii", "support", method, trial, epochs=2)
+    digits = tuple(replace(s, y=s.group, classes=tuple("0123456789")) for s in SAMPLES)
+    made = Prepared(run, digits, "cpu")
+    history = {"test_accuracy": np.array([0.5, 0.75])}
+    record = TrainingRecord(method, made.module, history, None, 1.0, {})
+    done = judge(run, record, made, {})
+    assert set(done.extra) == kept
+    assert done.accuracy == 0.625
+    if "kernels" in kept:
+        assert np.prod(done.extra["kernels_shape"]) == len(done.extra["kernels"]) == 20 * 3 * 25
+    if "train_images" in kept:
+        assert done.extra["train_images_shape"] == [8, 3, 16, 16]
+        assert len(done.extra["train_images"]) == 8 * 3 * 16 * 16
 
 
 def test_the_oracle_is_always_right_and_flips_are_as_many_as_asked_for():

@@ -1,8 +1,6 @@
 import json
-import multiprocessing
 import os
-import signal
-import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,7 +32,7 @@ def test_a_result_comes_back_as_it_went(tmp_path):
 def test_the_checksum_notices_one_changed_digit(tmp_path):
     store = Store(tmp_path)
     path = store.write(result())
-    path.write_text(path.read_text().replace('"seconds": 1.5', '"seconds": 1.6'))
+    path.write_text(path.read_text().replace('"seconds":1.5', '"seconds":1.6'))
     with pytest.raises(ValueError, match=f"{path.name} was altered"):
         store.read(path)
 
@@ -94,33 +92,17 @@ def test_nan_is_not_written(tmp_path):
     assert [p for p in tmp_path.iterdir() if p.is_file()] == []
 
 
-def test_a_run_is_claimed_by_one_at_a_time(tmp_path):
-    store = Store(tmp_path)
-    with store.claim(RUN) as first, store.claim(RUN) as second:
-        assert first
-        assert not second
-    with store.claim(RUN) as again:
-        assert again
+def test_no_file_of_a_job_has_its_name_before_all_are_on_the_disk(tmp_path, monkeypatch):
+    runs = [replace(RUN, trial=trial) for trial in range(3)]
+    named = []
 
+    def flush(_):
+        named.append(len(list(tmp_path.glob("*.json"))))
 
-def hold(folder, ready):
-    with Store(folder).claim(RUN) as mine:
-        ready.put(mine)
-        time.sleep(60)
-
-
-def test_the_claim_of_a_killed_process_is_void(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    ready = context.Queue()
-    process = context.Process(target=hold, args=(tmp_path, ready))
-    process.start()
-    assert ready.get(timeout=60)
-    with Store(tmp_path).claim(RUN) as while_alive:
-        assert not while_alive
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    with Store(tmp_path).claim(RUN) as after:
-        assert after
+    monkeypatch.setattr(os, "fsync", flush)
+    Store(tmp_path).write_all([result(run) for run in runs])
+    assert named[:3] == [0, 0, 0]
+    assert len(Store(tmp_path).read_all()[0]) == 3
 
 
 def test_the_file_is_plain_json(tmp_path):

@@ -37,7 +37,7 @@ def test_without_a_folder_named_it_lies_among_the_results_and_can_be_made_again(
 
 def test_a_damaged_file_is_named_and_the_rest_reported(results, tmp_path):
     path = results.path(Run("mnist", "iii", "support", "diw", 1, epochs=12))
-    path.write_text(path.read_text().replace('"seconds": ', '"seconds": 1'))
+    path.write_text(path.read_text().replace('"seconds":', '"seconds":1'))
     done = runner.invoke(app, ["report", str(results.folder), "-o", str(tmp_path / "out")])
     assert done.exit_code == 0
     assert f"not used: {path.name} was altered" in done.output
@@ -60,3 +60,22 @@ def test_a_place_that_cannot_be_written_is_one_line_too(results, tmp_path):
     done = runner.invoke(app, ["report", str(results.folder), "-o", str(tmp_path / "taken")])
     assert done.exit_code == 2
     assert len(done.output.strip().splitlines()) == 1
+
+
+def test_tables_alone_are_those_of_the_report_and_nothing_is_written(results, tmp_path):
+    done = runner.invoke(app, ["report", str(results.folder), "--tables"])
+    assert done.exit_code == 0, done.output
+    assert not (results.folder / "report").exists()
+    runner.invoke(app, ["report", str(results.folder), "-o", str(tmp_path / "out")])
+    assert done.output.strip() == (tmp_path / "out" / "tables.txt").read_text("utf-8").strip()
+
+
+def test_packed_results_give_the_same_report(results, tmp_path):
+    packed = tmp_path / "packed"
+    done = runner.invoke(app, ["report", str(results.folder), "--pack", str(packed)])
+    assert "4 results in 1 files" in done.output
+    for folder in (results.folder, packed):
+        runner.invoke(app, ["report", str(folder)])
+    made = [sorted((f / "report").rglob("*.*")) for f in (results.folder, packed)]
+    assert [p.name for p in made[0]] == [p.name for p in made[1]]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(*made, strict=True))

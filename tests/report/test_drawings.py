@@ -11,7 +11,6 @@ from giw.report.drawings import (
     kernel_pictures,
     representation_picture,
     sample_picture,
-    score_picture,
     size_picture,
     split_error_picture,
     stored_array,
@@ -50,23 +49,8 @@ def test_domain_adaptation_has_a_figure_of_its_own():
     assert names == ["curves-e12-s0-honest-iw", "curves-e12-s0-honest-da"]
 
 
-def test_scores_are_pooled_over_trials_and_told_in_words():
-    extra = {"p_value": [0.01, 0.5, 0.02, 0.8], "inside": [0.0, 1.0, 1.0, 0.0]}
-    results = [
-        Result(Run("mnist", "iii", "support", "giw", t), np.full(100, 0.5), 1.0, extra=extra)
-        for t in (0, 1)
-    ]
-    (experiment,), _ = gather(results)
-    picture = score_picture(experiment)
-    assert "MNIST (iii), honest: 50% of inside and 50% of outside points" in picture.alt
-    assert "Missing, no scores stored: MNIST (iv), Color-MNIST (iii)" in picture.caption
-    bars = picture.figure.get_axes()[0].containers
-    assert [sum(bar.get_height() for bar in group) for group in bars] == [4, 4]
-
-
-def test_no_scores_no_picture():
+def test_no_hidden_weights_no_picture():
     runs = [Run("mnist", "iii", "support", "diw", 0, epochs=12)]
-    assert score_picture(experiment_of(runs)) is None
     assert representation_picture(experiment_of(runs)) is None
 
 

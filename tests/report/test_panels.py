@@ -54,7 +54,14 @@ def test_lines_have_their_spread():
 def test_histograms_count_every_point():
     p_value = np.array([0.01, 0.5, 0.99, 0.02])
     inside = np.array([False, True, True, False])
-    figure = score_grid({("honest", "x"): (p_value, inside)}, rows=["honest"], columns=["x"])
+    figure = score_grid(
+        {("honest", "x"): (p_value, inside)},
+        rows=["honest"],
+        columns=["x"],
+        cuts=[0.05],
+        limits=(0, 1),
+        xlabel="p-value",
+    )
     bars = figure.get_axes()[0].containers
     assert [sum(bar.get_height() for bar in group) for group in bars] == [2, 2]
 

@@ -86,8 +86,7 @@ def run_job(job: Job, place: Place) -> Done:
             return Done(job, 0)
         try:
             runner = _runner(job.first.dataset, place)
-            for result in runner.run(Job(runs)):
-                store.write(result)
+            store.write_all(runner.run(Job(runs)))
         except (ValueError, OSError, RuntimeError) as error:
             return Done(job, 0, f"{type(error).__name__}: {error}")
     return Done(job, len(runs))

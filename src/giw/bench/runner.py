@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 import giw
+from giw.bench.figure_data import for_figures, shows_images, shows_kernels
 from giw.bench.plan import Job, Run
 from giw.bench.store import Result
 from giw.bench.variants import change_problem, make_method, n_val_of
@@ -153,10 +154,10 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
     extra: dict[str, list[float]] = {}
     if record.split is not None:
         extra |= split_scores(record.split, truth)
-    if run.trial == 0:  # one trial is enough to draw
+    if run.trial == 0 and shows_kernels(run):  # one trial is enough to draw
         extra |= first_kernels(record.module)
-        if run.dataset == "color_mnist" and run.method == "giw":
-            extra |= example_images(made.problem)
+    if run.trial == 0 and shows_images(run):
+        extra |= example_images(made.problem)
     return Result(
         run=run,
         curve=record.history["test_accuracy"],
@@ -164,7 +165,7 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
         split={} if record.split is None else split_quality(record.split, truth),
         weights={} if share is None else {"effective_share": float(np.mean(share[-LAST:]))},
         about=about,
-        extra=extra,
+        extra=for_figures(run, extra),
     )
 
 
@@ -186,9 +187,10 @@ def split_quality(split: SupportSplit, truth: Truth) -> dict[str, float]:
 
 
 def split_scores(split: SupportSplit, truth: Truth) -> dict[str, list[float]]:
-    """p-values of validation points with the truth beside them, for histograms."""
+    """Scores and p-values of validation points with the truth beside them, for histograms."""
     return {
-        "p_value": [round(float(p), 5) for p in _numpy(split.p_value)],
+        "p_value": [round(float(p), 4) for p in _numpy(split.p_value)],
+        "score": [float(f"{s:.4g}") for s in _numpy(split.score)],
         "inside": [float(s) for s in truth.inside],
     }
 

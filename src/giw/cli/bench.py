@@ -13,7 +13,6 @@ from rich.console import Console
 if TYPE_CHECKING:
     from giw.bench.engines import Done
     from giw.bench.plan import Job, Run
-    from giw.bench.store import Store
 
 # Seconds of one epoch of one trial, measured by ``giw bench`` itself on 2 CPU cores and an H200;
 # only an estimate is made of them.
@@ -89,7 +88,8 @@ def bench(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     store = Store(out)
-    _set_damaged_aside(store, runs, console)
+    for line in store.set_damaged_aside(runs):
+        console.print(f"[yellow]set aside[/yellow] {line}", highlight=False)
     todo = [run for run in runs if not store.has(run)]
     jobs = group(todo)
     guess = _estimate(todo, device) / processes
@@ -131,18 +131,6 @@ def _check_data(runs: list[Run], data: Path | None) -> None:
 
     for dataset in dict.fromkeys(run.dataset for run in runs):
         paper_samples(dataset, data)
-
-
-def _set_damaged_aside(store: Store, runs: list[Run], console: Console) -> None:
-    for run in runs:
-        path = store.path(run)
-        if not path.exists():
-            continue
-        try:
-            store.read(path)
-        except ValueError as error:
-            moved = store.set_aside(path)
-            console.print(f"[yellow]set aside[/yellow] {moved}: {error}")
 
 
 def _estimate(runs: list[Run], device: str) -> float:

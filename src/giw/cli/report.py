@@ -14,6 +14,13 @@ def report(
         Path | None,
         typer.Option("--out", "-o", help="Folder for the report.", show_default="RESULTS/report"),
     ] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", "-t", help="Print all tables and write nothing.")
+    ] = False,
+    pack: Annotated[
+        Path | None,
+        typer.Option(help="Copy the results to this folder instead, one small file per setting."),
+    ] = None,
 ) -> None:
     """Draw tables and figures from stored results: no GPU, no data set, no training.
 
@@ -23,9 +30,15 @@ def report(
 
     The same results give the same bytes.
     """
-    from giw.report.bench_page import report_folder
-
     try:
+        if pack is not None:
+            _pack(results, pack)
+            return
+        if tables:
+            _print_tables(results)
+            return
+        from giw.report.bench_page import report_folder
+
         made = report_folder(results)
         page = made.write(results / "report" if out is None else out)
     except (ValueError, OSError) as error:
@@ -39,4 +52,28 @@ def report(
     typer.echo(
         f"{made.n_results} results, {len(made.sheets)} tables, {len(made.pictures)} figures; "
         f"open {page}"
+    )
+
+
+def _print_tables(results: Path) -> None:
+    from giw.report.bench_page import bench_sheets, read_folder
+    from giw.report.sheet import text_sheet
+
+    found, damaged = read_folder(results)
+    for line in damaged:
+        typer.echo(f"not used: {line}", err=True)
+    typer.echo("\n".join(text_sheet(sheet) for sheet in bench_sheets(found)))
+
+
+def _pack(results: Path, folder: Path) -> None:
+    from giw.bench.store import Store
+    from giw.report.bench_page import read_folder
+
+    found, damaged = read_folder(results)
+    for line in damaged:
+        typer.echo(f"not used: {line}", err=True)
+    written = Store(folder).pack(found)
+    size = sum(path.stat().st_size for path in written)
+    typer.echo(
+        f"{len(found)} results in {len(written)} files of {size / 1e6:.2f} MB; see {folder}/"
     )

@@ -18,7 +18,6 @@ from giw.report.drawings import (
     kernel_pictures,
     representation_picture,
     sample_picture,
-    score_picture,
     size_picture,
     split_error_picture,
 )
@@ -26,6 +25,7 @@ from giw.report.figures import png_bytes
 from giw.report.page import Page, Picture, Section, write_page
 from giw.report.paper import paper_accuracy
 from giw.report.quality import split_sheet, time_sheet
+from giw.report.scores import score_pictures
 from giw.report.sheet import Sheet, latex_sheet, markdown_sheet, text_sheet
 from giw.shift import SHIFTS
 
@@ -96,11 +96,27 @@ def report_folder(folder: str | Path) -> Report:
     Damaged files are named and the rest is reported; a folder without a single good result is a
     ValueError.
     """
+    return bench_report(*read_folder(folder))
+
+
+def read_folder(folder: str | Path) -> tuple[list[Result], list[str]]:
+    """Results of a folder, and a line for each damaged file; ValueError where there is none."""
     results, damaged = Store(folder).read_all()
     if not results:
         found = f"none of its {len(damaged)} files is whole: {damaged[0]}" if damaged else "empty"
         raise ValueError(f"no results in {folder}: {found}; run giw bench first")
-    return bench_report(results, damaged)
+    return results, damaged
+
+
+def bench_sheets(results: Sequence[Result]) -> list[Sheet]:
+    """The tables of :func:`bench_report` alone: no figure is drawn, so they are there at once."""
+    experiments, _ = gather(results)
+    sheets = [coverage(experiments)]
+    for experiment in experiments:
+        for _, found in _experiment_sheets(experiment):
+            sheets += found
+    ablated = [ablation_sheets(experiment) for experiment in experiments]
+    return sheets + [sheet for kind in ABLATIONS for found in ablated for sheet in found[kind]]
 
 
 def bench_report(results: Sequence[Result], damaged: Sequence[str] = ()) -> Report:
@@ -203,39 +219,28 @@ def _about(results: Sequence[Result]) -> dict[str, str]:
     return facts
 
 
+def _experiment_sheets(experiment: Experiment) -> list[tuple[str, list[Sheet]]]:
+    """Tables of methods as they are by the title of their section."""
+    protocols, split = experiment.protocols(), split_sheet(experiment)
+    return [
+        ("Accuracy", [overview(experiment, protocol) for protocol in protocols]),
+        ("Beside the paper", [against_paper(experiment, *p) for p in experiment.dataset_cases]),
+        ("Learning curves", []),
+        ("The split", [] if split is None else [split]),
+        ("Time and weights", [time_sheet(experiment)] if protocols else []),
+    ]
+
+
 def _experiment_sections(experiment: Experiment) -> list[Section]:
-    part = experiment.name
-    protocols = experiment.protocols()
-    split, scores = split_sheet(experiment), score_picture(experiment)
-    sections = []
-    if protocols:
-        sections += [
-            Section(
-                title="Accuracy",
-                sheets=[overview(experiment, protocol) for protocol in protocols],
-                part=part,
-            ),
-            Section(
-                title="Beside the paper",
-                sheets=[against_paper(experiment, *pair) for pair in experiment.dataset_cases],
-                part=part,
-            ),
-            Section(title="Learning curves", pictures=curve_pictures(experiment), part=part),
-        ]
-    if split is not None or scores is not None:
-        sections.append(
-            Section(
-                title="The split",
-                pictures=[] if scores is None else [scores],
-                sheets=[] if split is None else [split],
-                part=part,
-            )
-        )
-    if protocols:
-        sections.append(
-            Section(title="Time and weights", sheets=[time_sheet(experiment)], part=part)
-        )
-    return sections
+    drawn = {
+        "Learning curves": curve_pictures(experiment),
+        "The split": score_pictures(experiment),
+    }
+    return [
+        Section(title, pictures=drawn.get(title, []), sheets=sheets, part=experiment.name)
+        for title, sheets in _experiment_sheets(experiment)
+        if sheets or drawn.get(title)
+    ]
 
 
 def _ablation_sections(experiments: Sequence[Experiment]) -> list[Section]:

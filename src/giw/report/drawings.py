@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from giw.bench.figure_data import shows_kernels
 from giw.bench.plan import PROTOCOLS
 from giw.bench.store import Result
 from giw.report import ablations
 from giw.report.ablations import DIRECTIONS, REPRESENTATIONS, Where
-from giw.report.cells import DATASET_CASES, Experiment, Key, Place, order_of
+from giw.report.cells import Experiment, Key, Place, order_of
 from giw.report.page import Picture
-from giw.report.panels import Line, curve_grid, line_grid, picture_grid, score_grid
+from giw.report.panels import Line, curve_grid, line_grid, picture_grid
 from giw.report.paper import paper_split_error
 from giw.report.style import BLUE, VERMILION, Style, name_of, setting_name, shift_name, styles_of
 from giw.shift import SHIFTS
@@ -73,50 +74,6 @@ def _curve_picture(
         name=f"curves-{experiment.slug}-{protocol}-{family}",
         wide=True,
     )
-
-
-def score_picture(experiment: Experiment) -> Picture | None:
-    """Histograms of the split's p-values per data set under support shift."""
-    scores = {}
-    for protocol in PROTOCOLS:
-        for pair in DATASET_CASES:
-            results = experiment.trials(Key(Place(*pair, "support"), protocol, "giw"))
-            pooled = [_scores(result) for _, result in sorted(results.items())]
-            good = [pair for pair in pooled if pair is not None]
-            if good:
-                p_value = np.concatenate([p for p, _ in good])
-                inside = np.concatenate([s for _, s in good])
-                scores[protocol, setting_name(*pair)] = p_value, inside
-    if not scores:
-        return None
-    rows = [p for p in PROTOCOLS if any(r == p for r, _ in scores)]
-    columns = [
-        setting_name(*p) for p in DATASET_CASES if any(c == setting_name(*p) for _, c in scores)
-    ]
-    absent = [setting_name(*p) for p in DATASET_CASES if setting_name(*p) not in columns]
-    parts = [
-        f"{column}, {row}: {np.mean(p[s] > 0.05):.0%} of inside and {np.mean(p[~s] > 0.05):.0%} of "
-        "outside points above 0.05"
-        for (row, column), (p, s) in scores.items()
-        if s.any() and not s.all()
-    ]
-    return Picture(
-        score_grid(scores, rows=rows, columns=columns),
-        alt="Histograms of p-values. " + "; ".join(parts) + ".",
-        caption=f"p-values of validation points of all trials, GIW under support shift, "
-        f"{experiment.name}, coloured by the truth, which the method does not see. The dashed line "
-        "is the cut at 0.05: what lies to its right is called inside."
-        + (f" Missing, no scores stored: {', '.join(absent)}." if absent else ""),
-        name=f"scores-{experiment.slug}",
-        wide=True,
-    )
-
-
-def _scores(result: Result) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
-    p_value = np.asarray(result.extra.get("p_value", []), dtype=np.float64)
-    inside = np.asarray(result.extra.get("inside", []), dtype=np.float64) > 0.5
-    usable = p_value.ndim == 1 and len(p_value) > 0 and p_value.shape == inside.shape
-    return (p_value, inside) if usable else None
 
 
 def split_error_picture(experiment: Experiment, place: Where) -> Picture:
@@ -251,8 +208,10 @@ def kernel_pictures(experiment: Experiment, remarks: list[str]) -> list[Picture]
     """First-layer kernels of every method that stored them, one figure for each setting."""
     found: dict[tuple[Place, str], dict[str, Images]] = {}
     for key in sorted(experiment.cells, key=lambda k: (order_of(k.place), k)):
+        if not any(shows_kernels(result.run) for result in experiment.cells[key].values()):
+            continue
         stored = _first_stored(experiment.cells[key], "kernels", remarks)
-        if stored is not None and not key.variant:
+        if stored is not None:
             found.setdefault((key.place, key.protocol), {})[key.method] = colours_of(stored)
     pictures = []
     for (place, protocol), by_method in found.items():

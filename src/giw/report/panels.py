@@ -102,26 +102,42 @@ def score_grid(
     *,
     rows: Sequence[str],
     columns: Sequence[str],
-    level: float = 0.05,
+    cuts: Sequence[float],
+    limits: tuple[float, float] | None,
+    xlabel: str,
 ) -> Figure:
-    """Histograms of p-values of validation points, truly inside ones and truly outside ones."""
+    """Histograms of scores of validation points, truly inside ones and truly outside ones.
+
+    Parameters
+    ----------
+    scores : mapping from (row, column) to scores and to who is inside, each of shape (m,)
+    rows, columns : sequence of str
+        Labels, in order.
+    cuts : sequence of float
+        Dashed lines.
+    limits : pair of float or None
+        Where the bars begin and end; None takes each panel's own range with the cuts in it.
+    xlabel : str
+    """
     wide = max(2.7, 5.4 / len(columns))  # room for the legend above a single column
     figure, grid = _grid(len(rows), len(columns), width=wide, height=2.3)
     for r, row in enumerate(rows):
         for c, column in enumerate(columns):
             axes, panel = grid[r][c], scores.get((row, column))
             if panel is not None:
-                p_value, inside = panel
+                score, inside = panel
+                low, high = limits or (min(*score, *cuts), max(*score, *cuts))
                 axes.hist(
-                    [p_value[inside], p_value[~inside]],
-                    bins=np.linspace(0, 1, 21).tolist(),
+                    [score[inside], score[~inside]],
+                    bins=np.linspace(low, high, 21).tolist(),
                     stacked=True,
                     color=[BLUE, VERMILION],
                     rwidth=0.9,
                 )
-                axes.axvline(level, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+                for cut in cuts:
+                    axes.axvline(cut, color=INK, linewidth=1, linestyle=(0, (4, 3)))
             _label(axes, row if c == 0 else "", column if r == 0 else "")
-            _finish(axes, empty=panel is None, last=r == len(rows) - 1, xlabel="p-value")
+            _finish(axes, empty=panel is None, last=r == len(rows) - 1, xlabel=xlabel)
     handles = [Patch(color=BLUE), Patch(color=VERMILION)]
     _place_legend(figure, handles, ["inside the training support", "outside it"])
     return settled(figure)
