@@ -27,6 +27,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 import giw
+from loss_shapes import loss_shapes
 
 SHIFT = 0.75
 OURS = {
@@ -119,28 +121,6 @@ def table(head: list[str], rows: list[list[str]]) -> None:
 # ---- solver
 
 
-def loss_shapes(seed: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What losses look like in training; from 'larger' on, validation losses are the larger."""
-    rng = np.random.default_rng(seed)
-    n, m = 256, 20
-    easy, rare = rng.random(n) < 0.6, np.arange(n) < 6
-    return {
-        "same": (rng.exponential(1, n), rng.exponential(1, m)),
-        "skewed": (rng.lognormal(-2, 1.5, n), rng.lognormal(-1, 1.5, m)),
-        "two modes": (
-            np.where(easy, rng.exponential(0.05, n), rng.normal(3, 0.7, n)),
-            rng.exponential(0.1, m),
-        ),
-        "early": (rng.normal(2.3, 0.1, n), rng.normal(2.4, 0.3, m)),
-        "larger": (rng.exponential(0.5, n), 1 + rng.exponential(1.5, m)),
-        "rare": (
-            np.where(rare, rng.normal(4, 0.5, n), rng.normal(0.1, 0.02, n)),
-            rng.normal(4, 0.5, m),
-        ),
-        "far": (rng.exponential(0.5, n), rng.normal(8, 0.5, m)),
-    }
-
-
 def by_cvxopt(train, val, *, gamma, ridge, upper, thin):
     """The paper's problem as its authors call cvxopt; ``thin`` for sparse constraints."""
     from cvxopt import matrix, solvers, sparse
@@ -161,21 +141,25 @@ def by_cvxopt(train, val, *, gamma, ridge, upper, thin):
     return np.array(solved["x"])[:, 0], kernel, kappa
 
 
-def cpu_seconds(call: Callable[..., object], *args: object, **options: object) -> float:
-    """Least processor time of a call, by the same rule for all: whole batches of 0.03 s, best of 3.
+def cpu_seconds(*calls: Callable[[], object], rounds: int = 7) -> list[float]:
+    """Least processor time of each call, by the same rule for all: batches of 0.03 s in turn.
 
     Processor time on one thread, because on a busy machine wall time grows faster for long calls
-    than for short ones, which would flatter us.
+    than for short ones, which would flatter us; in turn, because its caches are sometimes ours
+    and sometimes the neighbours'.
     """
-    start = time.process_time()
-    call(*args, **options)
-    repeats = max(1, int(0.03 / max(time.process_time() - start, 1e-6)))
-    best = float("inf")
-    for _ in range(3):
+    repeats = []
+    for call in calls:
         start = time.process_time()
-        for _ in range(repeats):
-            call(*args, **options)
-        best = min(best, (time.process_time() - start) / repeats)
+        call()
+        repeats.append(max(1, int(0.03 / max(time.process_time() - start, 1e-6))))
+    best = [float("inf")] * len(calls)
+    for _ in range(rounds):
+        for i, call in enumerate(calls):
+            start = time.process_time()
+            for _ in range(repeats[i]):
+                call()
+            best[i] = min(best[i], (time.process_time() - start) / repeats[i])
     return best
 
 
@@ -206,9 +190,13 @@ def solver_table(seeds: int) -> None:
                 gaps.append((0.5 * raw @ kernel @ raw - kappa @ raw - least) / abs(least))
                 with warnings.catch_warnings(), threadpool_limits(1):
                     warnings.simplefilter("ignore", giw.weights.EffectiveSampleSizeWarning)
-                    ours.append(cpu_seconds(giw.kmm, train, val, **problem, tolerance=1e-4))
-                    thin.append(cpu_seconds(by_cvxopt, train, val, **problem, thin=True))
-                    dense.append(cpu_seconds(by_cvxopt, train, val, **problem, thin=False))
+                    seconds = cpu_seconds(
+                        partial(giw.kmm, train, val, **problem, tolerance=1e-4),
+                        partial(by_cvxopt, train, val, **problem, thin=False),
+                        partial(by_cvxopt, train, val, **problem, thin=True),
+                    )
+                for times, value in zip((ours, dense, thin), seconds, strict=True):
+                    times.append(value)
             faster = np.divide(dense, ours), np.divide(thin, ours)
             ratios.append([np.median(f) for f in faster])
             worst = max(worst, *gaps)

@@ -3,8 +3,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from benchmarks.loss_shapes import loss_shapes
 from numpy.testing import assert_allclose
-from tests.cases.mean_matching import loss_shapes, minimum_by_cvxopt, objective
+from tests.cases.mean_matching import minimum_by_cvxopt, objective
 
 import giw
 from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma

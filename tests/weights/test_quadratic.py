@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from tests.cases.mean_matching import loss_shapes, minimum_by_cvxopt, objective
+from benchmarks.loss_shapes import loss_shapes
+from tests.cases.mean_matching import minimum_by_cvxopt, objective
 
 from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 from giw.weights.quadratic import DenseKernel, accelerated_gradient, interior_point, sum_bounds

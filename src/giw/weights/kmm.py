@@ -199,8 +199,9 @@ def _small_weights(
     n = len(a)
     squares = (a - b.T) ** 2 if a.shape[1] == 1 else ((a[:, None] - b) ** 2).sum(-1)  # (n, m)
     cross = np.exp(-gamma * squares)
-    mean = cross.mean(1) if member is None else cross @ (member / member.sum()).numpy()
-    raw = small_interior_point(features, n * mean, bounds=sum_bounds(n), **problem)
+    share = np.ones(len(b)) if member is None else member.numpy()
+    kappa = cross @ (share * (n / share.sum()))
+    raw = small_interior_point(features, kappa, bounds=sum_bounds(n), **problem)
     weight = raw * (n / raw.sum())
     warn_of(n * n / float(weight @ weight), n, "kmm", stacklevel=5)
     return weight
