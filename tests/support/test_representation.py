@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from giw.support import KNN, choose_representation
-from giw.support.representation import hidden_auroc
+from giw.support.hiding import hidden_auroc
 
 
 def three_islands(n=600):

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from giw.support.scorers.knn import KNN
+from giw.support.copies import distinct_rows
+from giw.support.scorers.knn import KNN, nearest
 
 AGREEMENT = 0.75  # below this, the labels of neighbours say too little to make cells of them
 AUDITED = 1_000  # rows on which the agreement is read off
@@ -64,9 +65,10 @@ def cluster(z: Tensor, count: int, generator: np.random.Generator) -> Tensor:
         return torch.zeros(len(z), dtype=torch.long, device=z.device)
     rows = torch.as_tensor(generator.permutation(len(z))[:CLUSTERED], device=z.device)
     sample = z[rows].cpu().numpy()
-    count = min(count, len(np.unique(sample, axis=0)))
+    count = min(count, distinct_rows(z[rows]))
     kmeans = KMeans(count, n_init=3, random_state=int(generator.integers(2**31))).fit(sample)
-    found = kmeans.predict(z.cpu().numpy())
+    center = torch.as_tensor(kmeans.cluster_centers_, dtype=z.dtype, device=z.device)
+    found = nearest(z, center, 1)[1][:, 0].cpu().numpy()  # where the data are, not on the host
     least = math.ceil(LEAST_SHARE * CLUSTERS / max(count, CLUSTERS) * len(z))
     target = merge_small_cells(
         np.bincount(found, minlength=count), kmeans.cluster_centers_.astype(float), least=least

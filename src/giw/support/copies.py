@@ -25,6 +25,11 @@ def first_occurrences(z: Tensor) -> NDArray[np.int64] | None:
     return kept
 
 
+def distinct_rows(z: Tensor) -> int:
+    """How many different rows there are."""
+    return len(np.unique(_row_hash(z)))
+
+
 def _measures(z: Tensor) -> bool:
     """Does some column take many values?"""
     return any(len(column.unique()) > MANY_VALUES for column in z[:2_000].T)

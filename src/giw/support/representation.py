@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_points
 from giw.support.cells import AGREEMENT, cells_within, cluster, neighbour_agreement
+from giw.support.hiding import hidden_aurocs
 from giw.support.scorers import KNN
 
 MOST_ROWS = 3_000
-MOST_HIDDEN = 8
 TIE = 0.01  # of AUROC: less than hiding eight groups can tell apart
 
 
@@ -118,44 +117,18 @@ def choose_representation(
         )
     base = KNN() if scorer is None else scorer
     seed = int(generator.integers(2**31))
+    groupings = [part, label] if len(np.unique(label)) > 1 else [part]
     scores: dict[tuple[str, bool], tuple[float, float]] = {}
     for name, z in kept.items():
         for unit in (False, True):
             trial = replace(base, unit_norm=unit)
-            by_part = hidden_auroc(z, part, trial, random_state=seed)
-            several = len(np.unique(label)) > 1
-            by_class = hidden_auroc(z, label, trial, random_state=seed) if several else by_part
-            scores[name, unit] = (by_class, by_part)
+            areas = hidden_aurocs(z, groupings, trial, random_state=seed)
+            scores[name, unit] = (areas[-1], areas[0])
     mean = {key: float(np.mean(value)) for key, value in scores.items()}
     best = max(mean.values())
     name = next(key[0] for key in mean if mean[key] >= best - TIE)
     unit = mean[name, True] >= mean[name, False]
     return RepresentationChoice(name, replace(base, unit_norm=unit), scores)
-
-
-def hidden_auroc(
-    z: Tensor,  # (n, d)
-    group: NDArray[np.int64],  # (n,)
-    scorer: KNN,
-    *,
-    random_state: int | np.random.Generator | np.random.RandomState | None = None,
-) -> float:
-    """Mean AUROC of telling a hidden group from held-out rows of the others, over groups."""
-    generator = as_generator(random_state)
-    result = []
-    for value in np.unique(group)[:MOST_HIDDEN]:
-        hidden = torch.as_tensor(np.flatnonzero(group == value), device=z.device)
-        others = generator.permutation(np.flatnonzero(group != value))
-        held_out, known = (
-            torch.as_tensor(side, device=z.device) for side in np.split(others, [len(others) // 4])
-        )
-        if len(held_out) == 0:
-            continue
-        fitted = scorer.fit(z[known])
-        score = torch.cat([fitted.score(z[held_out]), fitted.score(z[hidden])]).cpu().numpy()
-        truth = np.repeat([0, 1], [len(held_out), len(hidden)])
-        result.append(roc_auc_score(truth, score))
-    return float(np.mean(result))
 
 
 def _trusted(

@@ -110,18 +110,14 @@ class KNN:
     def fit(self, z: Tensor, label: Tensor | None = None) -> KNN:
         """Keep the training features, and measure how dense they lie at some of them."""
         reference = unit_norm(z) if self.unit_norm else z
-        spread = float((reference - reference.mean(dim=0)).square().sum(dim=1).mean().sqrt())
-        fitted = replace(self, reference=reference, copy_radius=COPY_TOLERANCE * spread)
+        spread = (reference - reference.mean(dim=0)).square().sum(dim=1).mean().sqrt()
+        fitted = replace(self, reference=reference, copy_radius=COPY_TOLERANCE * float(spread))
         if self.relative == 0:
             return fitted
-        # evenly spaced rows, so that the score needs no random numbers
-        rows = torch.linspace(0, len(z) - 1, min(ANCHORS, len(z)), device=z.device).round().long()
-        scale = fitted._search(reference[rows])[0].mean(dim=1)  # (a,)
-        floor = max(SCALE_FLOOR * float(scale.mean()), COPY_TOLERANCE * spread)
-        anchors = KNN(k=max(self.k, round(ANCHOR_SHARE * len(rows))), relative=0.0)
-        return replace(
-            fitted, anchors=anchors.fit(reference[rows]), anchor_scale=scale.clamp(min=floor)
-        )
+        rows = anchor_rows(len(z), z.device)
+        scale = anchor_scale(fitted._search(reference[rows])[0].mean(dim=1), spread)  # (a,)
+        anchors = KNN(k=neighbours_of_anchors(self.k, len(rows)), relative=0.0)
+        return replace(fitted, anchors=anchors.fit(reference[rows]), anchor_scale=scale)
 
     def score(self, z: Tensor, label: Tensor | None = None) -> Tensor:
         """Mean distance to the k nearest training rows over the local scale, (m,)."""
@@ -136,21 +132,52 @@ class KNN:
         score = distance.mean(dim=1)
         if self.anchors is not None and self.anchor_scale is not None:
             near = self.anchors._search(z)[1]  # (m, q)
-            score = score / self.anchor_scale[near].mean(dim=1) ** self.relative
+            score = relative_score(score, self.anchor_scale[near], self.relative)
         return score, index[:, 0]
 
     def _search(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """The k nearest training rows without one exact copy: distances and indices, (m, k)."""
         reference = z if self.reference is None else self.reference
         distance, index = nearest(z, reference, self.k + 1)
-        if distance.shape[1] == 1:  # a single training row has no second neighbour
-            return distance, index
-        copy = distance[:, :1] <= self.copy_radius  # (m, 1)
-        last = min(self.k, distance.shape[1])
-        return (
-            torch.where(copy, _shifted(distance), distance)[:, :last],
-            torch.where(copy, _shifted(index), index)[:, :last],
-        )
+        return without_copy(distance, index, k=self.k, radius=self.copy_radius)
+
+
+def without_copy(
+    distance: Tensor,  # (m, k + 1), ascending
+    index: Tensor,  # (m, k + 1)
+    *,
+    k: int,
+    radius: float | Tensor,
+) -> tuple[Tensor, Tensor]:  # (m, k) and (m, k)
+    """Leave out the nearest row where it is an exact copy, the farthest one elsewhere."""
+    if distance.shape[1] == 1:  # a single training row has no second neighbour
+        return distance, index
+    copy = distance[:, :1] <= radius  # (m, 1)
+    last = min(k, distance.shape[1])
+    return (
+        torch.where(copy, _shifted(distance), distance)[:, :last],
+        torch.where(copy, _shifted(index), index)[:, :last],
+    )
+
+
+def anchor_rows(n: int, device: torch.device) -> Tensor:
+    """Evenly spaced training rows, so that the score needs no random numbers, (a,)."""
+    return torch.linspace(0, n - 1, min(ANCHORS, n), device=device).round().long()
+
+
+def neighbours_of_anchors(k: int, anchors: int) -> int:
+    """How many anchors a point's local scale averages."""
+    return max(k, round(ANCHOR_SHARE * anchors))
+
+
+def anchor_scale(scale: Tensor, spread: Tensor) -> Tensor:
+    """Mean neighbour distance at each anchor, kept from vanishing where rows repeat, (a,)."""
+    return scale.clamp(min=torch.maximum(SCALE_FLOOR * scale.mean(), COPY_TOLERANCE * spread))
+
+
+def relative_score(score: Tensor, near_scale: Tensor, relative: float) -> Tensor:
+    """Score over a power of the mean scale of the anchors near each point, (m,)."""
+    return score / near_scale.mean(dim=1) ** relative
 
 
 def _shifted(columns: Tensor) -> Tensor:
