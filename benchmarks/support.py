@@ -7,7 +7,7 @@ then drawn i.i.d. from the pool. Nothing here looks at the pool before it is spl
     GIW_DATA=... python benchmarks/support.py mnist color          # half an hour on two cores
     GIW_DATA=... python benchmarks/support.py peers --trials 1     # one-class SVMs are slow
     GIW_DATA=... python benchmarks/support.py cifar20              # needs a GPU to pretrain
-    python benchmarks/support.py speed
+    python benchmarks/support.py speed large
 
 Features are kept in ``--cache`` between runs. Tables are printed, and appended to ``--out`` as csv.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -465,6 +466,24 @@ def speed(n: int = 60_000, d: int = 120, svm_sizes: tuple[int, ...] = (5_000, 10
     yield {"method": "OneClassSVM, n² law", "n": n, "cpu_seconds": at_n, "times_ours": at_n / ours}
 
 
+def large(n: int = 100_000, d: int = 512) -> Iterator[dict[str, Any]]:
+    """A split of 100,000 x 512 features: CPU seconds, and memory beyond the features themselves."""
+    rng = np.random.default_rng(0)
+    z = torch.from_numpy(np.abs(rng.normal(size=(n, d))).astype(np.float32))
+    y, val = rng.integers(0, 10, n), z[:1_000] + 0.1
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, wall = time.process_time(), time.perf_counter()
+    SupportSplitter(random_state=0).fit(z, y).split(val)
+    yield {
+        "n": n,
+        "d": d,
+        "cpu_seconds": time.process_time() - start,
+        "seconds": time.perf_counter() - wall,
+        "features_MB": z.nbytes / 1e6,
+        "extra_MB": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3,
+    }
+
+
 # ----------------------------------------------------------------------------------------- printing
 
 
@@ -496,7 +515,7 @@ def _text(value: Any) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    what = [*SETTINGS, "peers", "scorers", "speed"]
+    what = [*SETTINGS, "peers", "scorers", "speed", "large"]
     parser.add_argument("what", nargs="+", choices=what, help="settings and tables to run")
     parser.add_argument("--trials", type=int, default=5, help="deals of the data, each with a net")
     parser.add_argument("--first", type=int, default=10, help="seed of the first trial")
@@ -522,8 +541,8 @@ def main() -> None:
     args.cache.mkdir(parents=True, exist_ok=True)
     seeds = range(args.first, args.first + args.trials)
     for what in args.what:
-        if what == "speed":
-            table("Speed", speed(), args.out, what)
+        if what in ("speed", "large"):
+            table(what.capitalize(), speed() if what == "speed" else large(), args.out, what)
             continue
         setting = SETTINGS[what if what in SETTINGS else args.on]
         trials = (

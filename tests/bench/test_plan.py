@@ -5,7 +5,10 @@ from giw.bench.plan import PAPER_METHODS, Run, group, plan
 
 def test_the_whole_grid_is_twenty_settings_by_ten_methods_by_five_trials():
     runs = plan()
-    assert len(runs) == 20 * len(PAPER_METHODS) * 5
+    beside = [run for run in runs if run.method == "giw_split"]  # where GIW itself does not split
+    assert len(runs) - len(beside) == 20 * len(PAPER_METHODS) * 5
+    assert len(beside) == 8 * 5
+    assert {run.shift for run in beside} == {"class_prior_10", "class_prior_100"}
     assert len({run.key for run in runs}) == len(runs)
 
 
@@ -22,6 +25,7 @@ def test_a_part_of_the_grid_is_chosen_by_name():
     [
         ({"datasets": ["minst"]}, "unknown dataset 'minst'; known are cifar20, color_mnist, mnist"),
         ({"methods": ["gwi"]}, "unknown method"),
+        ({"methods": ["giw_split"], "shifts": ["support"]}, "differs from giw only under class-pr"),
         ({"shifts": ["none"]}, "unknown shift"),
         ({"protocols": ["leaky"]}, "unknown protocol"),
         ({"datasets": ["cifar20"], "cases": ["iv"]}, "no setting"),

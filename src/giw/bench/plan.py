@@ -14,6 +14,7 @@ PAPER_METHODS = (
     *("val_only", "pretrain_val", "reweight", "mw_net", "r_diw", "diw"),
     *("ccsa", "dann", "pooled", "giw"),
 )
+SPLIT_GIW = "giw_split"  # GIW with its split where the paper's GIW has none
 PROTOCOLS = ("honest", "published")
 
 
@@ -26,7 +27,8 @@ class Run:
     dataset, case, shift : str
         One of the paper's settings.
     method : str
-        A method, or under class-prior shift ``"giw"`` for the paper's unsplit one.
+        A method. Under class-prior shift ``"giw"`` is the paper's unsplit one, and
+        ``"giw_split"`` the one that splits there too.
     trial : int
     protocol : {"honest", "published"}
         How validation points are drawn.
@@ -105,7 +107,10 @@ def plan(
     epochs: int = 100,
     seed: int = 0,
 ) -> list[Run]:
-    """All runs of the chosen part of the paper's grid; what is None is taken whole."""
+    """All runs of the chosen part of the paper's grid; what is None is taken whole.
+
+    ``"giw_split"`` is planned where it differs from ``"giw"``: under class-prior shift.
+    """
     settings = [
         setting
         for setting in PAPER_SETTINGS
@@ -116,15 +121,21 @@ def plan(
     _check_known("dataset", datasets, {s.dataset for s in PAPER_SETTINGS})
     _check_known("case", cases, {s.case for s in PAPER_SETTINGS})
     _check_known("shift", shifts, set(SHIFTS))
-    _check_known("method", methods, set(METHODS))
+    _check_known("method", methods, {*METHODS, SPLIT_GIW})
     _check_known("protocol", protocols, set(PROTOCOLS))
     if not settings:
         raise ValueError("no setting of the paper has this data set in this case")
+    if methods and SPLIT_GIW in methods and all(s.splits_validation for s in settings):
+        raise ValueError(
+            f"{SPLIT_GIW} differs from giw only under class-prior shift; choose --shift "
+            "class_prior_10 or class_prior_100, or the method giw"
+        )
     return [
         Run(s.dataset, s.case, s.shift, method, trial, protocol, variant, epochs, seed)
         for s, method, protocol, variant, trial in product(
-            settings, methods or PAPER_METHODS, protocols, variants, range(trials)
+            settings, methods or (*PAPER_METHODS, SPLIT_GIW), protocols, variants, range(trials)
         )
+        if not (method == SPLIT_GIW and s.splits_validation)
     ]
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from giw.bench.plan import SPLIT_GIW
 from giw.methods import GIW, method_named
 from giw.objective import DynamicWeights
 from giw.shift import ShiftProblem, Truth
@@ -73,7 +74,7 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
     """
     if method == "giw" and not splits and not variant:
         return method_named("giw_unsplit")
-    if method == "giw_split":  # split GIW beside the unsplit one
+    if method == SPLIT_GIW:
         method = "giw"
     if variant.startswith(("n_train_", "n_val_")) or not variant:
         return method_named(method)

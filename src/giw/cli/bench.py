@@ -35,7 +35,10 @@ def bench(
         ),
     ] = None,
     method: Annotated[
-        list[str] | None, typer.Option(help="Any method; all ten of the grid if not given.")
+        list[str] | None,
+        typer.Option(
+            help="Any method; all ten, and giw_split under class-prior shift, if not given."
+        ),
     ] = None,
     variant: Annotated[
         list[str] | None,

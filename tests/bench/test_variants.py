@@ -1,0 +1,9 @@
+"""Variants are methods with one thing changed."""
+
+from giw.bench.variants import make_method
+from giw.methods import method_named
+
+
+def test_split_giw_splits_where_the_papers_giw_does_not():
+    assert make_method("giw", "", {}, splits=False).name == "giw_unsplit"
+    assert make_method("giw_split", "", {}, splits=False) == method_named("giw")
