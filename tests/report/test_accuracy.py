@@ -58,7 +58,7 @@ def test_missing_cells_are_there_and_say_so():
     cells = row_of(sheet, "CCSA")
     assert [entry.text for entry in cells[2:]] == ["missing", "0", "–", "missing", "0", "–"]
     assert [group.label for group in sheet.groups[1:]] == [
-        f"{name}: missing, no run at all"
+        f"{name}: missing, no run with these epochs and this seed"
         for name in ("label noise 0.2", "label noise 0.4", "class prior 10", "class prior 100")
     ]
 
@@ -97,7 +97,7 @@ def test_the_overview_names_epochs_seed_protocol_and_what_is_missing():
     sheet = overview(THREE, "honest")
     assert sheet.title == "Test accuracy, 20 epochs, seed 0, honest protocol"
     assert [group.label for group in sheet.groups[1:]] == [
-        f"{name}: missing, no run at all"
+        f"{name}: missing, no run with these epochs and this seed"
         for name in ("MNIST (iv)", "Color-MNIST (iii)", "CIFAR-20 (iii)")
     ]
     missing = [entry.text for entry in row_of(sheet, "label noise 0.4")[1:]]

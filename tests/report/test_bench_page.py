@@ -61,7 +61,7 @@ def test_everything_is_written(report, written):
     kinds = {p.name.split("-e1")[0].split("-e2")[0] for p in report.pictures}
     assert kinds == {
         *("curves", "scores", "split-errors", "n-train", "n-val"),
-        *("representation", "kernels", "samples"),
+        *("representation", "kernels", "samples", "protocols", "split-ways", "soft"),
     }
 
 

@@ -27,7 +27,7 @@ DIRECTIONS = {"out_to_in": "out → in", "in_to_out": "in → out"}
 PAPER_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
 PAPER_NOISES = ("label_noise_0.2", "label_noise_0.4")
 PAPER_TRAIN_SIZES = (10_000, 12_500, 15_000, 17_500, 20_000)
-SPLIT_WAYS = ("", "osvm_code", "osvm_text", "input", "oracle")
+SPLIT_WAYS = ("", "osvm_code", "osvm_text", "fc1", "input", "oracle")
 REPRESENTATIONS = {
     "DIW-L": ("diw", ""),
     "DIW-F": ("diw", "hidden"),
@@ -261,24 +261,13 @@ def changed_sheet(
     ``always`` names the variants that are shown as missing where they were not run, ``label`` says
     what a line is called.
     """
-    keys = [
-        key for key in experiment.cells if key.variant and family_of(key.variant) in set(families)
-    ]
-    contests = sorted(
-        {(key.place, key.protocol, key.method) for key in keys},
-        key=lambda c: (order_of(c[0]), PROTOCOLS.index(c[1]), experiment.methods.index(c[2])),
-    )
     groups = []
-    for place, protocol, method in contests:
-        found = {k.variant for k in keys if contest_of(k) == (place, protocol, method)}
-        others = sorted(found - set(always))
-        base = Key(place, protocol, method)
+    for base, variants in contests(experiment, families, always).items():
         lines = [
-            [Entry(label(method, variant)), *_changed(experiment, base, variant)]
-            for variant in ("", *(v for v in always if v), *others)
+            [Entry(label(base.method, variant)), *_changed(experiment, base, variant)]
+            for variant in variants
         ]
-        setting = f"{setting_name(*place[:2])}, {shift_name(place.shift)}"
-        groups.append(Group(f"{name_of(method)} on {setting}, {protocol}", lines))
+        groups.append(Group(contest_name(base), lines))
     if not groups:
         return None
     return Sheet(
@@ -294,9 +283,31 @@ def changed_sheet(
     )
 
 
-def contest_of(key: Key) -> tuple[Place, str, str]:
-    """What variants of one method in one setting share."""
-    return key.place, key.protocol, key.method
+def contests(
+    experiment: Experiment, families: Iterable[str], always: Sequence[str]
+) -> dict[Key, list[str]]:
+    """Methods as they are whose variants were run, each with the variants to stand beside it."""
+    wanted = set(families)
+    keys = [key for key in experiment.cells if key.variant and family_of(key.variant) in wanted]
+    bases = sorted(
+        {key._replace(variant="") for key in keys},
+        key=lambda k: (
+            order_of(k.place),
+            PROTOCOLS.index(k.protocol),
+            experiment.methods.index(k.method),
+        ),
+    )
+    found = {}
+    for base in bases:
+        here = {key.variant for key in keys if key._replace(variant="") == base}
+        found[base] = ["", *(v for v in always if v), *sorted(here - set(always))]
+    return found
+
+
+def contest_name(base: Key) -> str:
+    """A method in its setting, such as ``GIW on MNIST (iii), support shift, honest``."""
+    setting = f"{setting_name(*base.place[:2])}, {shift_name(base.place.shift)}"
+    return f"{name_of(base.method)} on {setting}, {base.protocol}"
 
 
 def _changed(experiment: Experiment, base: Key, variant: str) -> list[Entry]:

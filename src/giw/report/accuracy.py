@@ -92,7 +92,9 @@ def overview(experiment: Experiment, protocol: str) -> Sheet:
     for pair in DATASET_CASES:
         found = {shift: standing[Place(*pair, shift)] for shift in SHIFTS}
         if not any(found.values()):
-            groups.append(Group(f"{setting_name(*pair)}: missing, no run at all", []))
+            groups.append(
+                Group(f"{setting_name(*pair)}: missing, no run with these epochs and this seed", [])
+            )
             continue
         lines = [
             [
@@ -128,7 +130,9 @@ def against_paper(experiment: Experiment, dataset: str, case: str) -> Sheet:
             lines = [_beside_paper(place, method, standing) for method in experiment.methods]
             groups.append(Group(shift_name(shift), lines))
         else:
-            groups.append(Group(f"{shift_name(shift)}: missing, no run at all", []))
+            groups.append(
+                Group(f"{shift_name(shift)}: missing, no run with these epochs and this seed", [])
+            )
     absent = [p for p in PROTOCOLS if p not in protocols]
     notes = [MEASURE, BOLD]
     for protocol in protocols:

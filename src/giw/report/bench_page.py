@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from giw.bench.store import Result, Store
-from giw.report.ablations import ablation_sheets, where
+from giw.report.ablations import SPLIT_WAYS, ablation_sheets, where
 from giw.report.accuracy import against_paper, coverage, overview, signed
 from giw.report.cells import DATASET_CASES, Experiment, Place, gather
+from giw.report.changes import changed_picture, protocol_picture
 from giw.report.drawings import (
     curve_pictures,
     kernel_pictures,
@@ -263,8 +264,15 @@ def _drawn(experiment: Experiment, kind: str) -> list[Picture]:
         return [size_picture(experiment, place, kind) for place in where(experiment, kind)]
     if kind == "representation":
         picture = representation_picture(experiment)
-        return [] if picture is None else [picture]
-    return []
+    elif kind == "protocol":
+        picture = protocol_picture(experiment)
+    elif kind == "split_way":
+        picture = changed_picture(experiment, "split-ways", ABLATIONS[kind], [kind], SPLIT_WAYS)
+    elif kind == "soft":
+        picture = changed_picture(experiment, "soft", ABLATIONS[kind], [kind], ["soft"])
+    else:
+        return []
+    return [] if picture is None else [picture]
 
 
 def _image_sections(experiments: Sequence[Experiment], remarks: list[str]) -> list[Section]:

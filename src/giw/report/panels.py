@@ -18,7 +18,9 @@ from giw.report.style import BLUE, INK, LINE, VERMILION, Style, name_of, styles_
 
 FONT = 11.0
 POINTS = 80  # of a curve in a panel of two inches; more would be ink and megabytes
+XLABEL = "test accuracy (%)"
 Array = NDArray[np.float64]
+Dot = tuple[float, float | None, str]  # place, spread, colour
 Line = tuple[Sequence[float], Sequence[float], Sequence[float] | None, Style]  # x, y, spread, look
 
 
@@ -62,7 +64,7 @@ def line_grid(
     lines: Mapping[str, Mapping[str, Line]],
     *,
     xlabel: str,
-    ylabel: str = "test accuracy (%)",
+    ylabel: str = XLABEL,
 ) -> Figure:
     """Accuracy against an amount, one panel each; spreads are drawn as bars.
 
@@ -91,9 +93,51 @@ def line_grid(
             )
         _label(axes, ylabel if axes is grid[0][0] else "", title)
         axes.set_xlabel(xlabel)
+        if all(x >= 1000 for line in named.values() for x in line[0]):
+            axes.xaxis.set_major_formatter("{x:,.0f}")
         if not named:
             _say_nothing_was_run(axes)
     _legend(figure, looks)
+    return settled(figure)
+
+
+def dot_panels(
+    dots: Mapping[str, Mapping[str, Sequence[Dot]]],
+    *,
+    legend: Mapping[str, str] | None = None,
+    xlabel: str = XLABEL,
+) -> Figure:
+    """Accuracies with their spread, one panel above the other; names at the left.
+
+    Parameters
+    ----------
+    dots : mapping from panel to dots by the name of their row
+        A dot has its place in percent, its spread or None, and a colour.
+    legend : mapping from name to colour, optional
+    xlabel : str
+    """
+    counts = [len(named) for named in dots.values()]
+    height = sum(counts) * 0.27 + len(counts) * 0.62 + 0.5
+    figure = Figure(figsize=(7.4, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    # letters are wider at the resolution of a file than at that of the layout; long names need room
+    figure.get_layout_engine().set(w_pad=0.2)  # type: ignore[call-arg, union-attr]
+    panels = figure.subplots(len(dots), 1, squeeze=False, height_ratios=counts)
+    for axes, (title, named) in zip(panels[:, 0], dots.items(), strict=True):
+        dress(axes, FONT)
+        axes.grid(axis="y", visible=False)
+        axes.grid(axis="x", visible=True, color=LINE, linewidth=0.7)
+        for y, row in enumerate(named.values()):
+            for k, (mean, spread, color) in enumerate(row):
+                beside = y + 0.24 * (k - (len(row) - 1) / 2)
+                axes.errorbar(mean, beside, xerr=spread, color=color, marker="o", markersize=4.5)
+        axes.set_yticks(range(len(named)))
+        axes.set_yticklabels(list(named), parse_math=False)
+        axes.set_ylim(len(named) - 0.5, -0.5)  # the first on top
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+        axes.set_title(title, color=INK, size=FONT, parse_math=False, loc="left")
+    panels[-1, 0].set_xlabel(xlabel, color=INK, size=FONT)
+    _legend(figure, {name: Style(color) for name, color in (legend or {}).items()})
     return settled(figure)
 
 
@@ -138,6 +182,8 @@ def score_grid(
                     axes.axvline(cut, color=INK, linewidth=1, linestyle=(0, (4, 3)))
             _label(axes, row if c == 0 else "", column if r == 0 else "")
             _finish(axes, empty=panel is None, last=r == len(rows) - 1, xlabel=xlabel)
+            if panel is not None:  # points are whole
+                axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
     handles = [Patch(color=BLUE), Patch(color=VERMILION)]
     _place_legend(figure, handles, ["inside the training support", "outside it"])
     return settled(figure)
@@ -155,10 +201,15 @@ def picture_grid(images: Mapping[str, Array], *, columns: int = 5) -> Figure:
     """
     columns = min(columns, len(images))
     rows = -(-len(images) // columns)
-    figure, grid = _grid(rows, columns, width=2.2, height=1.9)
+    sheets = {title: montage(stack) for title, stack in images.items()}
+    tallest = max(sheet.shape[0] / sheet.shape[1] for sheet in sheets.values())
+    lines = max(title.count("\n") + 1 for title in images)
+    figure, grid = _grid(rows, columns, width=2.2, height=2.0 * tallest + 0.3 * lines)
+    # panels further apart than the images in them, or one does not see where a panel ends
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[call-arg, union-attr]
     panels = [axes for line in grid for axes in line]
-    for axes, (title, stack) in zip(panels, images.items(), strict=False):
-        axes.imshow(montage(stack), interpolation="nearest")
+    for axes, (title, sheet) in zip(panels, sheets.items(), strict=False):
+        axes.imshow(sheet, interpolation="nearest")
         axes.set_title(title, color=INK, size=FONT, parse_math=False)
     for axes in panels:
         axes.set_axis_off()
@@ -166,13 +217,16 @@ def picture_grid(images: Mapping[str, Array], *, columns: int = 5) -> Figure:
 
 
 def montage(stack: Array, gap: int = 1) -> Array:
-    """Images of shape (count, height, width, 3) on one sheet, as square as it gets.
+    """Images of shape (count, height, width, 3) on one sheet, as square as full rows allow.
 
     >>> montage(np.zeros((6, 5, 5, 3))).shape
     (11, 17, 3)
     """
     count, height, width, _ = stack.shape
-    columns = int(np.ceil(np.sqrt(count)))
+    square = int(np.ceil(np.sqrt(count)))
+    columns = next(
+        (c for c in range(square, int(2 * np.sqrt(count)) + 1) if count % c == 0), square
+    )
     rows = -(-count // columns)
     sheet = np.ones((rows * (height + gap) - gap, columns * (width + gap) - gap, 3))
     for k, image in enumerate(stack):
@@ -228,11 +282,12 @@ def _place_legend(
     figure: Figure, handles: Sequence[Line2D] | Sequence[Patch], names: Sequence[str]
 ) -> None:
     fits = max(2, int(figure.get_figwidth() / 1.35))
+    rows = -(-len(names) // fits) or 1  # as few rows as fit, and as even as they get
     legend = figure.legend(
         handles,
         names,
         loc="outside upper center",
-        ncols=min(len(names), fits) or 1,
+        ncols=-(-len(names) // rows) or 1,
         frameon=False,
         fontsize=FONT,
         labelcolor=INK,

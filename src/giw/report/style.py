@@ -25,6 +25,7 @@ VARIANTS = {
     "": "as it is",
     "hidden": "weights from the hidden layer",
     "input": "split on inputs",
+    "fc1": "split on the hidden layer",
     "osvm_text": "published split, threshold of the text",
     "osvm_code": "published split, threshold of the code",
     "soft": "soft membership",
