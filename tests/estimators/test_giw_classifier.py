@@ -32,6 +32,7 @@ def fitted(method="giw", **settings):
 def test_giw_learns_the_blob_that_training_does_not_have():
     *_, Xt, yt = problem()
     assert fitted("giw").score(Xt, yt) > 0.95
+    assert fitted("giw_plus").score(Xt, yt) > 0.95
     assert fitted("train_only").score(Xt, yt) < 0.75
 
 
@@ -52,6 +53,12 @@ def test_the_split_and_the_history_are_there_to_look_at():
     assert clf.alpha_ == pytest.approx(np.mean(clf.split_.inside))
     assert not np.any(clf.split_.inside[2::3])
     assert len(clf.history_["loss"]) == 60
+
+
+@pytest.mark.parametrize("method", ["giw", "giw_plus"])
+def test_both_methods_that_split_take_the_splitter_they_are_given(method):
+    level = giw.SupportSplitter(level=0.3)
+    assert fitted(method, max_epochs=1, splitter=level).split_.level == 0.3
 
 
 def test_the_same_seed_gives_the_same_probabilities():

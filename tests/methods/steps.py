@@ -4,7 +4,7 @@ import torch
 from tests.training.toy import toy_tensors
 from torch.nn.functional import cross_entropy
 
-from giw.training import Batch, FunctionalNet
+from giw.training import Batch, Evidence, FunctionalNet, predict_in_blocks
 
 
 def a_batch(seed=0, n=24, m=6):
@@ -27,7 +27,17 @@ def start(method, module, random_state=0):
     net = FunctionalNet(module)
     params = net.params()
     own = method.own_params(net, params, a_batch().x[:2], random_state)
-    return params | {name: p.clone().requires_grad_() for name, p in own.params.items()}
+    memory = method.state(an_evidence(net, params, random_state), None, params)
+    return params | {name: p.clone().requires_grad_() for name, p in (own.params | memory).items()}
+
+
+def an_evidence(net, params, random_state=0):
+    data = toy_tensors(seed=random_state)
+    seen = torch.arange(len(data.y_train)) % 2 > 0
+    return Evidence(
+        data.x_train, data.y_train, data.x_val, data.y_val, seen, lambda x: x, random_state,
+        logits=lambda x: predict_in_blocks(net, params, x),
+    )  # fmt: skip
 
 
 def descend(method, module, batch, steps, *, optimizer=torch.optim.Adam, learning_rate=0.01):

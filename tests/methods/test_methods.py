@@ -14,6 +14,7 @@ from giw.methods import (
     GIW,
     METHODS,
     RDIW,
+    GIWPlus,
     Pooled,
     PretrainVal,
     TrainOnly,
@@ -22,7 +23,7 @@ from giw.methods import (
 )
 from giw.objective import DynamicWeights, generalized_risk
 from giw.support import SupportSplitter
-from giw.training import Batch, Evidence, FunctionalNet, TrainingConfig, train
+from giw.training import OWN, Batch, Evidence, FunctionalNet, TrainingConfig, train
 
 EVERY = [make() for make in METHODS.values()] + [
     GIW(representation="hidden"),
@@ -30,6 +31,8 @@ EVERY = [make() for make in METHODS.values()] + [
     RDIW(representation="hidden"),
     CCSA(classify_val=False),
     DANN(classify_val=True),
+    GIWPlus(weights="batch"),
+    GIWPlus(weights="uniform", average=0.0, mix=0.0, noise=0.0, copies=1),
 ]
 
 
@@ -57,7 +60,7 @@ def test_the_loss_is_a_scalar_and_the_logs_are_scalars(method):
     net = FunctionalNet(toy_net())
     loss, logs = method.loss(net, start(method, toy_net()), a_batch())
     assert loss.shape == ()
-    assert all(value.shape == () for value in logs.values())
+    assert all(value.shape == () for name, value in logs.items() if not name.startswith(OWN))
 
 
 @pytest.mark.parametrize("method", EVERY, ids=repr)
@@ -197,7 +200,7 @@ def test_giw_finds_the_blob_that_training_does_not_have(split_on):
 
 
 def test_only_giw_splits():
-    assert [m for m in METHODS if METHODS[m]().split(evidence()) is not None] == ["giw"]
+    assert [m for m in METHODS if METHODS[m]().split(evidence()) is not None] == ["giw", "giw_plus"]
 
 
 def test_a_splitter_can_be_handed_in():

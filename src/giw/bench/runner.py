@@ -14,8 +14,9 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 import giw
+from giw.bench.development import development_samples
 from giw.bench.figure_data import for_figures, shows_images, shows_kernels
-from giw.bench.plan import Job, Run
+from giw.bench.plan import DEVELOPMENT, Job, Run
 from giw.bench.store import Result
 from giw.bench.variants import change_problem, make_method, n_val_of
 from giw.data import Sample
@@ -81,6 +82,9 @@ class Runner:
             for r, record, p in zip(job.runs, records, prepared, strict=True)
         ]
 
+    def _samples(self, protocol: str) -> Samples:
+        return development_samples(self.samples[0]) if protocol == DEVELOPMENT else self.samples
+
     def _prepare(self, job: Job, config: TrainingConfig) -> tuple[list[Prepared], list[Pretrained]]:
         run = job.first
         size = run.variant if run.variant.startswith(("n_train_", "n_val_")) else ""
@@ -93,7 +97,8 @@ class Runner:
             tuple(r.trial for r in job.runs),
         )
         if self._shared is None or self._shared[0] != shared:
-            prepared = [Prepared(r, self.samples, self.device) for r in job.runs]
+            samples = self._samples(run.protocol)
+            prepared = [Prepared(r, samples, self.device) for r in job.runs]
             pretrained = pretrain_trials(
                 [p.module for p in prepared],
                 [p.data for p in prepared],
@@ -125,7 +130,7 @@ def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
         run.shift,
         trial=run.trial,
         random_state=run.seed,
-        protocol=run.protocol,  # type: ignore[arg-type]
+        protocol="honest" if run.protocol == DEVELOPMENT else run.protocol,  # type: ignore[arg-type]
         n_val=n_val_of(run.variant, run.setting.n_val),
         samples=samples,
     )

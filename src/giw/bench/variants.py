@@ -7,6 +7,10 @@
 ``paper_bandwidth``     the published kernel width
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
+``plus_no_ema``, ``plus_no_mix``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
+``plus_batch_weights``, ``plus_hard``, ``plus_no_handover``   GIW+ without one of its parts
+``plus_giw``            GIW's weights, split and handover with the copies and averages of GIW+
+``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
 """
 
@@ -87,6 +91,9 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
             for seed, truth in truths.items()
         }
         return GivenSplit(given=tuple((seed, tuple(map(bool, w))) for seed, w in wrong.items()))
+    if variant.startswith("plus_"):
+        _only(method, variant, "giw_plus")
+        return method_named("giw_plus", **_plus_settings(variant))
     if variant in SIMPLE:
         return SIMPLE[variant](method)
     raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
@@ -129,6 +136,15 @@ def _only(method: str, variant: str, wanted: str) -> None:
         raise ValueError(f"variant {variant!r} is one of {wanted}, not of {method}")
 
 
+def _plus_settings(variant: str) -> dict[str, object]:
+    if variant in PLUS:
+        return PLUS[variant]
+    name, _, amount = variant.removeprefix("plus_").rpartition("_")
+    if name not in PLUS_NUMBERS:
+        raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
+    return {name: int(amount) if name == "copies" else float(amount)}
+
+
 def _giw(**settings: object) -> Callable[[str], Method]:
     def make(method: str) -> Method:
         _only(method, str(settings), "giw")
@@ -146,4 +162,25 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
     "osvm_code": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="code")),
     "soft": _giw(splitter=SupportSplitter(membership="soft")),
 }
-KNOWN = (*SIMPLE, "oracle", "out_to_in_R", "in_to_out_R", "n_train_N", "n_val_N")
+PLUS: dict[str, dict[str, object]] = {
+    "plus_no_ema": {"average": 0.0},
+    "plus_no_mix": {"mix": 0.0},
+    "plus_no_augment": {"augment": False},
+    "plus_one_copy": {"copies": 1},
+    "plus_uniform": {"weights": "uniform"},
+    "plus_batch_weights": {"weights": "batch"},
+    "plus_hard": {"soft": False},
+    "plus_no_handover": {"handover": 1.0},
+    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0},
+}
+PLUS_NUMBERS = ("handover", "copies", "mix", "average", "window", "upper")
+KNOWN = (
+    *SIMPLE,
+    *PLUS,
+    "plus_NAME_X",
+    "oracle",
+    "out_to_in_R",
+    "in_to_out_R",
+    "n_train_N",
+    "n_val_N",
+)

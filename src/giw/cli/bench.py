@@ -45,7 +45,11 @@ def bench(
         typer.Option(help="Ablations, such as oracle, soft, hidden, osvm_text, n_val_10."),
     ] = None,
     protocol: Annotated[
-        list[str] | None, typer.Option(help="honest (default) or published.")
+        list[str] | None,
+        typer.Option(
+            help="honest (default), published, or development: held-out training images play the "
+            "test sample, to choose constants by."
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each cell.")] = 5,
     epochs: Annotated[

@@ -23,6 +23,7 @@ from giw.training import (
     Tensors,
     TrainingConfig,
     predict_in_blocks,
+    prediction_params,
     sample_losses,
     train,
 )
@@ -48,6 +49,10 @@ class Watched:
         """The method's own."""
         return self.method.split(evidence)
 
+    def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
+        """The method's own."""
+        return self.method.state(evidence, split, params)
+
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """The method's own; the optimiser changes ``params`` in place, so they stay in view."""
         self.net, self.params = net, params
@@ -57,7 +62,7 @@ class Watched:
         """Loss of each point under the net as it stands, (k,)."""
         if not isinstance(self.net, FunctionalNet) or self.params is None:
             raise RuntimeError("no step was made yet")
-        return sample_losses(predict_in_blocks(self.net, self.params, x), y)
+        return sample_losses(predict_in_blocks(self.net, prediction_params(self.params), x), y)
 
 
 def cross_fitted_losses(

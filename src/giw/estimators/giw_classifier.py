@@ -49,9 +49,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     method : str, default="giw"
         Any of ``giw.methods.METHODS``.
     split_on : {"input", "hidden"}, default="input"
-        What GIW's split sees: the inputs, or the hidden layer of the pretrained net.
+        What the split of ``giw`` and ``giw_plus`` sees: the inputs, or the hidden layer of the
+        pretrained net.
     splitter : SupportSplitter, optional
-        How GIW splits the validation data.
+        How these two split the validation data.
     max_epochs, pretrain_epochs, batch_size, learning_rate, weight_decay
         See :class:`giw.training.TrainingConfig`.
     early_stopping : bool, default=False
@@ -213,8 +214,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
             return method_named("train_only")
-        if self.method == "giw":
-            return method_named("giw", split_on=self.split_on, splitter=self.splitter)
+        if self.method in ("giw", "giw_plus"):
+            return method_named(self.method, split_on=self.split_on, splitter=self.splitter)
         return method_named(self.method)
 
     def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:

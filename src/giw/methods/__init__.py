@@ -4,9 +4,11 @@ from giw.methods.ccsa import CCSA
 from giw.methods.dann import DANN
 from giw.methods.diw import DIW
 from giw.methods.giw import GIW
+from giw.methods.giw_plus import GIWPlus
 from giw.methods.giw_unsplit import GIWUnsplit
 from giw.methods.mw_net import MWNet
 from giw.methods.pooled import Pooled
+from giw.methods.pooled_plus import PooledPlus
 from giw.methods.pretrain_val import PretrainVal
 from giw.methods.r_diw import RDIW
 from giw.methods.reweight import Reweight
@@ -18,7 +20,7 @@ METHODS: dict[str, type] = {
     method.name: method
     for method in (
         *(GIW, DIW, RDIW, Reweight, MWNet, CCSA, DANN),
-        *(ValOnly, PretrainVal, Pooled, TrainOnly, GIWUnsplit),
+        *(ValOnly, PretrainVal, Pooled, TrainOnly, GIWUnsplit, GIWPlus, PooledPlus),
     )
 }
 
@@ -37,9 +39,11 @@ __all__ = [
     "GIW",
     "METHODS",
     "RDIW",
+    "GIWPlus",
     "GIWUnsplit",
     "MWNet",
     "Pooled",
+    "PooledPlus",
     "PretrainVal",
     "Reweight",
     "TrainOnly",

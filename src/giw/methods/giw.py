@@ -84,9 +84,7 @@ class GIW(PlainMethod):
         inputs were fitted to nothing, and all rows serve.
         """
         splitter = (
-            SupportSplitter(random_state=evidence.random_state)
-            if self.splitter is None
-            else clone(self.splitter)
+            self._default_splitter(evidence) if self.splitter is None else clone(self.splitter)
         )
         represent, fitted = self._representation(evidence, splitter)
         z, z_val = represent(evidence.x_train), represent(evidence.x_val)
@@ -96,6 +94,9 @@ class GIW(PlainMethod):
         else:
             splitter.fit(z, y)
         return splitter.split(z_val, evidence.y_val)
+
+    def _default_splitter(self, evidence: Evidence) -> SupportSplitter:
+        return SupportSplitter(random_state=evidence.random_state)
 
     def _representation(self, evidence: Evidence, splitter: SupportSplitter) -> tuple[Layer, bool]:
         """What the split sees, and whether that was fitted to training rows.

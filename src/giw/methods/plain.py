@@ -9,11 +9,15 @@ from giw.training import NO_OWN_PARAMS, Evidence, Net, OwnParams, Params
 
 
 class PlainMethod:
-    """No parameters of its own and no split; a method overrides what it needs."""
+    """No parameters or memory of its own and no split; a method overrides what it needs."""
 
     def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
         """No parameters besides the net's."""
         return NO_OWN_PARAMS
+
+    def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
+        """No memory from step to step."""
+        return {}
 
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """No split."""

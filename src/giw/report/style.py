@@ -19,6 +19,8 @@ NAMES = {
     "train_only": "Train-only",
     "giw_split": "GIW, split",
     "giw_unsplit": "GIW, unsplit",
+    "giw_plus": "GIW+",
+    "pooled_plus": "Pooled, same help",
 }
 DATASETS = {"mnist": "MNIST", "color_mnist": "Color-MNIST", "cifar20": "CIFAR-20"}
 VARIANTS = {
@@ -64,6 +66,8 @@ STYLES = {
     "train_only": Style(GREY),
     "giw_split": Style(VERMILION, "--"),
     "giw_unsplit": Style(VERMILION, ":"),
+    "giw_plus": Style(VERMILION, "-."),
+    "pooled_plus": Style(GREY, "-."),
 }
 SPARE = [Style(c, d) for d in (":", "-.") for c in (VIOLET, GOLD, GREEN, PINK, BLUE, GREY)]
 

@@ -12,6 +12,7 @@ from giw.training.forward import (
 from giw.training.loop import OnEpoch, Pretrained, accuracy, pretrain, train
 from giw.training.net import FunctionalNet, as_input, net_params, predict_in_blocks, unit_norm
 from giw.training.protocol import (
+    AVERAGE,
     NO_OWN_PARAMS,
     OWN,
     Batch,
@@ -21,12 +22,14 @@ from giw.training.protocol import (
     Net,
     OwnParams,
     Params,
+    prediction_params,
 )
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors, inputs_to
 from giw.training.trials import can_stack, pretrain_trials, train_trials
 
 __all__ = [
+    "AVERAGE",
     "NO_OWN_PARAMS",
     "OWN",
     "Batch",
@@ -53,6 +56,7 @@ __all__ = [
     "losses_of_both",
     "net_params",
     "predict_in_blocks",
+    "prediction_params",
     "pretrain",
     "pretrain_trials",
     "sample_losses",

@@ -14,7 +14,7 @@ from giw.training.batches import EpochRows
 from giw.training.graph import Captured
 from giw.training.net import FunctionalNet, as_input
 from giw.training.optimizer import adam_state, load_adam_state, scale_rates
-from giw.training.protocol import Batch, Logs, Net, Params
+from giw.training.protocol import OWN, Batch, Logs, Net, Params
 from giw.training.tensors import Tensors
 
 Loss = Callable[[Net, Params, Batch], tuple[Tensor, Logs]]
@@ -171,6 +171,9 @@ class Descent:
         self.optimizer.step()
         with torch.no_grad():
             for name, number in {"loss": value, **logs}.items():
+                if name.startswith(OWN):  # the method's memory
+                    self.params[name].copy_(number)
+                    continue
                 if name not in self._sums:
                     self._sums[name] = torch.zeros_like(number, dtype=torch.float32)
                 self._sums[name] += number.detach()

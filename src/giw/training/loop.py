@@ -46,6 +46,7 @@ from giw.training.protocol import (
     Net,
     OwnParams,
     Params,
+    prediction_params,
 )
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors
@@ -186,7 +187,7 @@ class Group:
             else:
                 starts = [self._untrained(t) for t in self._trials]
             splits = [method.split(self._evidence(t, starts[t])) for t in self._trials]
-        params, own = self._params(method, starts)
+        params, own = self._params(method, starts, splits)
         optimizer = make_adam(params, own, self.config)
         load_adam_state(optimizer, params, self._join_adam(starts))
         self.net.set_buffers(starts[0].buffers)
@@ -342,16 +343,24 @@ class Group:
         states = [start.optimizer for start in starts]
         return stack_adam_states(states) if self.stacked else states[0]
 
-    def _params(self, method: Method, starts: Sequence[Pretrained]) -> tuple[Params, OwnParams]:
-        """The net's parameters and the method's, and how the latter are moved."""
-        owns = []
+    def _params(
+        self,
+        method: Method,
+        starts: Sequence[Pretrained],
+        splits: Sequence[SupportSplit | None],
+    ) -> tuple[Params, OwnParams]:
+        """The net's parameters, the method's and its memory, and how its parameters are moved."""
+        owns, states = [], []
         for t in self._trials:
             net = FunctionalNet(copy.deepcopy(self.modules[t]).train())
             x = as_input(self.datas[t].x_train[:2])
             owns.append(method.own_params(net, starts[t].params, x, self.random_states[t]))
+            states.append(method.state(self._evidence(t, starts[t]), splits[t], starts[t].params))
         params = self._join([start.params for start in starts])
         own = self._join([own.params for own in owns])
         params |= {name: p.requires_grad_() for name, p in own.items()}
+        memory = self._join(states)
+        params |= {name: p.requires_grad_(False) for name, p in memory.items()}
         return params, owns[0]
 
     def _untrained(self, trial: int) -> Pretrained:
@@ -390,7 +399,7 @@ class Group:
         if any(data.x_test is None or data.y_test is None for data in self.datas):
             return None
         return Evaluation(
-            self.net, descent.params, self.datas,
+            self.net, prediction_params(descent.params), self.datas,
             stacked=self.stacked, captured=self.config.cuda_graph,
         )  # fmt: skip
 
@@ -406,6 +415,7 @@ class Group:
             data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(self.device),
             hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
             random_state=start.random_state,
+            logits=lambda x: predict_in_blocks(net, start.params, x),
             layers=tuple(named_layers(net, start.params, as_input(data.x_train[:2]))),
             layer=layer,
         )  # fmt: skip
@@ -433,7 +443,7 @@ class Group:
             net.set_buffers(self.net.buffers())
             columns = {name: np.array([e[t][name] for e in history]) for name in history[0][t]}
             settings = {**self.config.as_dict(), "random_state": self.random_states[t]}
-            module = net.with_params(self._apart(params, t))
+            module = net.with_params(self._apart(prediction_params(params), t))
             records.append(TrainingRecord(method.name, module, columns, split, seconds, settings))
         return records
 

@@ -19,7 +19,8 @@ Params = dict[str, Tensor]
 Logs = dict[str, Tensor]
 
 
-OWN = "method."  # names of a method's own parameters start so; nets never see them
+OWN = "method."  # names of a method's own tensors start so; nets never see them
+AVERAGE = f"{OWN}average."  # followed by a parameter's name: what predicts in its stead
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Evidence:
     seen: Tensor  # (n,) bool
     hidden: Callable[[Tensor], Tensor]  # inputs → unit-norm features of the frozen net
     random_state: int
+    logits: Callable[[Tensor], Tensor] | None = None  # inputs → logits of the frozen net
     layers: tuple[str, ...] = ()  # names of the frozen net's layers, the first one first
     layer: Callable[[str, Tensor], Tensor] | None = None  # name, inputs → that layer's output
 
@@ -110,11 +112,34 @@ class Method(Protocol):
         """Split the validation data, or None where the method needs no split."""
         ...
 
+    def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
+        """Tensors of the method's own that no gradient moves: a memory from step to step.
+
+        Their names start with ``OWN``. A step hands in the old values among ``params`` and gives
+        the new ones back among the logs of :meth:`loss`. Those named ``AVERAGE`` and the name of
+        a parameter predict in that parameter's stead. ``params`` are those that training starts
+        from. Most methods keep none.
+        """
+        ...
+
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """The scalar to descend, and scalars to log; pure in ``params`` and ``batch``.
 
         ``params`` holds the net's parameters and, under names that start with ``OWN``, the
-        method's. One gradient of one scalar moves both: where they descend different things
-        (meta-learning, adversaries), each term is detached from the parameters it must not move.
+        method's; logs under such names are new values of the method's state. One gradient of one
+        scalar moves both: where they descend different things (meta-learning, adversaries), each
+        term is detached from the parameters it must not move.
         """
         ...
+
+
+def prediction_params(params: Params) -> Params:
+    """Parameters as they predict: averages where a method keeps them, else what is trained.
+
+    These are the same tensors, not copies: they stay up to date as training goes on.
+    """
+    return {
+        name: params.get(AVERAGE + name, p)
+        for name, p in params.items()
+        if not name.startswith(OWN)
+    }

@@ -1,0 +1,312 @@
+"""GIW+ beside GIW and Pooled: on the paper's images, on tables, and its weights against the truth.
+
+    python benchmarks/plus.py images --seed 100 --protocol development    ablations, to choose by
+    python benchmarks/plus.py compare FOLDER               paired tables from stored results alone
+    python benchmarks/plus.py tables --jobs 16 --csv FILE  scikit-learn's tables, 50 draws a cell
+    python benchmarks/plus.py tables --from-csv FILE       the same table from stored rows
+    python benchmarks/plus.py weights                      bias and variance of weights, on digits
+
+Results on images are stored as ``giw bench`` stores them, and are runs of ``giw bench``: this only
+runs chosen pairs of method and variant in one process, so that data and kernels are loaded once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import time
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import ttest_1samp
+
+import giw
+import practice
+from giw.bench.engines import Place, default_device, run_job
+from giw.bench.plan import Run, group
+from giw.bench.store import Result, Store
+from giw.data import digits
+from giw.methods import GIWPlus
+from giw.methods.giw_plus import _validation_ranks, steady_weights
+from giw.models import model_for
+from giw.objective import DynamicWeights
+from giw.shift import class_prior, label_noise, support_shift, trial_seeds
+from giw.shift.paper import paper_setting
+from giw.training import (
+    Evidence,
+    FunctionalNet,
+    Tensors,
+    TrainingConfig,
+    predict_in_blocks,
+    pretrain,
+    sample_losses,
+)
+from giw.weights.loss_ranks import at_points, loss_nodes, one_hot
+
+SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-support",
+            "color_mnist-iii-label_noise_0.4")  # fmt: skip
+METHODS = (
+    *("giw_plus", "giw", "pooled", "pooled_plus"),
+    *(f"giw_plus:plus_{part}" for part in ("no_ema", "no_mix", "no_augment", "one_copy")),
+    *(f"giw_plus:plus_{part}" for part in ("uniform", "batch_weights", "hard", "no_handover")),
+    "giw_plus:plus_giw",
+)
+RIVALS = ("giw", "pooled", "giw:published")
+
+
+# ---------------------------------------------------------------------------------- images
+
+
+def images(options: argparse.Namespace) -> None:
+    """Run chosen pairs of method and variant, and compare them."""
+    device = default_device()
+    place = Place(options.out, options.data, device)
+    runs = []
+    for setting in options.setting:
+        dataset, case, shift = setting.split("-")
+        paper_setting(dataset, case, shift)  # refuses unknown ones
+        for name in options.method:
+            method, _, variant = name.partition(":")
+            protocol = "published" if variant == "published" else options.protocol
+            variant = "" if variant == "published" else variant
+            runs += [
+                Run(dataset, case, shift, method, t, protocol, variant, options.epochs,
+                    options.seed)
+                for t in range(options.trials)
+            ]  # fmt: skip
+    for job in group(run for run in runs if not Store(options.out).has(run)):
+        start = time.perf_counter()
+        done = run_job(job, place)
+        print(f"{time.perf_counter() - start:6.1f} s  {job.name}  {done.error}", flush=True)
+    compare(options)
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Mean accuracy, and the paired difference from each rival, setting by setting."""
+    results, bad = Store(options.out).read_all()
+    for line in bad:
+        print("left out:", line)
+    places = list(dict.fromkeys(_place(r.run) for r in results))
+    rivals = [name for name in RIVALS if any(_name(r.run) == name for r in results)]
+    for place in places:
+        here = [r for r in results if _place(r.run) == place]
+        cells = {name: _trials(here, name) for name in dict.fromkeys(_name(r.run) for r in here)}
+        seconds = {name: np.mean([r.seconds for r in here if _name(r.run) == name])
+                   for name in cells}  # fmt: skip
+        count = max(map(len, cells.values()))
+        print(f"\n### {', '.join(map(str, place))}, {count} trials\n")
+        print("| method | accuracy | " + " | ".join(f"minus {name}" for name in rivals)
+              + " | effective share | seconds |")  # fmt: skip
+        print("| --- " * (len(rivals) + 4) + "|")
+        for name in sorted(cells, key=lambda name: -np.mean(list(cells[name].values()))):
+            values = 100 * np.array(list(cells[name].values()))
+            share = np.mean([r.weights.get("effective_share", 1.0) for r in here
+                             if _name(r.run) == name])  # fmt: skip
+            print(f"| {name} | {values.mean():.2f} ± {values.std(ddof=1):.2f} | "
+                  + " | ".join(_paired(cells[name], cells.get(rival, {})) for rival in rivals)
+                  + f" | {share:.2f} | {seconds[name]:.1f} |")  # fmt: skip
+
+
+def _place(run: Run) -> tuple[str, ...]:
+    kind = "development" if run.protocol == "development" else "test images"
+    return run.dataset, run.case, run.shift, kind, f"{run.epochs} epochs", f"seed {run.seed}"
+
+
+def _name(run: Run) -> str:
+    variant = "published" if run.protocol == "published" else run.variant
+    return run.method + (f":{variant}" if variant else "")
+
+
+def _trials(results: Iterable[Result], name: str) -> dict[int, float]:
+    return {r.run.trial: r.accuracy for r in results if _name(r.run) == name}
+
+
+def _paired(mine: dict[int, float], theirs: dict[int, float]) -> str:
+    shared = sorted(set(mine) & set(theirs))
+    if len(shared) < 2 or mine == theirs:
+        return "–"
+    difference = 100 * np.array([mine[t] - theirs[t] for t in shared])
+    return f"{difference.mean():+.2f} (p {ttest_1samp(difference, 0).pvalue:.3f})"
+
+
+# ---------------------------------------------------------------------------------- tables
+
+NETS = ("train_only", "val_only", "pooled", "giw", "giw_plus")
+
+
+def fit_all(task: str, shift: str, seed: int, methods: tuple[str, ...]) -> list[dict]:
+    """Test accuracy of every method on one draw of one table."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", UserWarning)
+    x, y, xv, yv, xt, yt = practice.deal(practice.tables()[task], task, shift, seed)
+    rows = []
+    for method in methods:
+        clf = giw.GIWClassifier(method=method, random_state=seed, device="cpu")
+        score = clf.fit(x, y, X_val=xv, y_val=yv).score(xt, yt)
+        rows.append({"task": task, "shift": shift, "seed": seed, "method": method,
+                     "accuracy": round(float(score), 5)})  # fmt: skip
+    return rows
+
+
+def tables(options: argparse.Namespace) -> None:
+    """All cells, in parallel; draws from 3000 on are the reported ones."""
+    if options.from_csv:
+        return report_tables(list(csv.DictReader(options.from_csv.open())))
+    rows: list[dict] = []
+    draws = range(options.first_seed, options.first_seed + options.repeats)
+    cells = [(task, shift, seed) for seed in draws for task in options.task
+             for shift in practice.SHIFTS]  # fmt: skip
+    with ProcessPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(fit_all, *cell, tuple(options.method)) for cell in cells]
+        for future in as_completed(waiting):
+            rows += future.result()
+    rows.sort(key=lambda row: (row["task"], row["shift"], row["seed"], row["method"]))
+    if options.csv:
+        with options.csv.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    return report_tables(rows)
+
+
+def report_tables(rows: list[dict]) -> None:
+    """Mean accuracies, and GIW+ against the best of the others in each cell."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    methods.sort(key=lambda m: NETS.index(m) if m in NETS else len(NETS))
+    rivals = [m for m in ("train_only", "val_only", "pooled", "giw") if m in methods]
+    print("| task | shift | " + " | ".join(methods) + " | giw_plus minus best (95 %) |")
+    print("| --- " * (len(methods) + 3) + "|")
+    under, cells = [], 0
+    for task in practice.VALIDATION:
+        for shift in practice.SHIFTS:
+            here = [row for row in rows if row["task"] == task and row["shift"] == shift]
+            if not here:
+                continue
+            value = {
+                m: 100 * np.array([float(r["accuracy"]) for r in
+                                   sorted(here, key=lambda r: int(r["seed"])) if r["method"] == m])
+                for m in methods
+            }  # fmt: skip
+            best = max(rivals, key=lambda m, value=value: value[m].mean())
+            mean, low, high = practice.interval(value["giw_plus"] - value[best])
+            cells += 1
+            if high < -0.5:
+                under.append(f"{task}, {shift}")
+            print(f"| {task} | {shift} | " + " | ".join(f"{value[m].mean():.1f}" for m in methods)
+                  + f" | {mean:+.1f} ({low:+.1f} to {high:+.1f}) |")  # fmt: skip
+    print(f"\n{len(value['giw_plus'])} draws a cell. Significantly more than 0.5 points under the "
+          f"best of {', '.join(rivals)}: {len(under)} of {cells} cells"
+          f"{': ' * bool(under)}{'; '.join(under)}.")  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------- weights
+
+
+def weights(options: argparse.Namespace) -> None:
+    """Bias, variance and error of weights at the pretrained net, over draws of validation points.
+
+    Embedded digits, all of them inside; labels are flipped, or one class is thinned out, and the
+    true weight of every training point is known. Bias is that of the mean weight of a kind of
+    point; variance is over draws, averaged over points; error is the mean square over both.
+    """
+    print("| shift | validation points | weights | mean weight by kind | its truth "
+          "| bias² | variance | error | error of no weights |")  # fmt: skip
+    print("| --- " * 9 + "|")
+    for shift in ("noise 0.2", "noise 0.4", "prior 10", "none"):
+        for n_val in (8, 20, 100):
+            found: dict[str, list[np.ndarray]] = {"GIW, a batch": [], "GIW+": []}
+            truth, kind = np.zeros(0), np.zeros(0)
+            for trial in range(options.repeats):
+                steady, batch, truth, kind = _weights_of_one_draw(shift, n_val, trial)
+                found["GIW+"].append(steady)
+                found["GIW, a batch"].append(batch)
+            for name, draws in found.items():
+                w = np.stack(draws)  # (draws, n)
+                bias = (w.mean(0) - truth) ** 2
+                kinds = " / ".join(f"{w[:, kind == k].mean():.2f}" for k in np.unique(kind))
+                true = " / ".join(f"{truth[kind == k].mean():.2f}" for k in np.unique(kind))
+                print(f"| {shift} | {n_val} | {name} | {kinds} | {true} | {bias.mean():.3f} | "
+                      f"{w.var(0).mean():.3f} | {((w - truth) ** 2).mean():.3f} | "
+                      f"{((1 - truth) ** 2).mean():.3f} |", flush=True)  # fmt: skip
+
+
+def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray, ...]:
+    """Both kinds of weight at the same training points, which no draw changes."""
+    groups = range(10)
+    problem, truth = support_shift(
+        digits(), train_groups=groups, test_groups=groups, n_val=100, test_share=0.2,
+        draw="iid", random_state=0,
+    )  # fmt: skip
+    kind = truth.flipped.astype(int)
+    if shift.startswith("noise"):
+        rate = float(shift.split()[1])
+        problem, truth = label_noise(problem, truth, rate=rate, random_state=1)
+        kind = truth.flipped.astype(int)
+    elif shift.startswith("prior"):
+        problem, truth = class_prior(problem, truth, ratio=10, minority=[1], random_state=1)
+        kind = problem.train.y
+    # validation points drawn anew among the rows that are neither training nor the fixed draw
+    rows = np.random.default_rng(trial).choice(len(problem.test), n_val, replace=False)
+    problem = replace(problem, val=problem.test.take(rows))
+    data = Tensors.from_problem(problem)
+    module = model_for(problem.train.x.shape, problem.n_classes, random_state=0)
+    config = TrainingConfig(pretrain_epochs=10, batch_size=64, learning_rate=1e-3)
+    start = pretrain(module, data, config, random_state=trial_seeds(0, 0).batches)
+    net = FunctionalNet(module)
+    evidence = Evidence(
+        data.x_train, data.y_train, data.x_val, data.y_val, start.seen, lambda x: x, 0,
+        logits=lambda x: predict_in_blocks(net, start.params, x),
+    )  # fmt: skip
+    state = _validation_ranks(evidence, None)
+    losses = sample_losses(evidence.logits(data.x_train), data.y_train)
+    val_losses = sample_losses(evidence.logits(data.x_val), data.y_val)
+    histogram, ratio, density = state.values()
+    table = steady_weights(histogram, ratio, density, upper=GIWPlus().upper)
+    nodes, classes = loss_nodes(losses), one_hot(data.y_train, problem.n_classes)
+    steady = at_points(table, nodes, classes).numpy()
+    order = np.random.default_rng(0).permutation(len(losses))
+    batch = np.empty(len(losses))
+    for part in np.array_split(order, len(losses) // 64):  # as the steps of an epoch would
+        batch[part] = DynamicWeights()(losses[part], val_losses)
+    return steady, batch, truth.weight, kind
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("images")
+    run.add_argument("--setting", nargs="*", default=list(SETTINGS))
+    run.add_argument("--method", nargs="*", default=list(METHODS),
+                     help="method, method:variant or method:published")  # fmt: skip
+    run.add_argument("--protocol", default="honest", choices=["honest", "development"])
+    run.add_argument("--trials", type=int, default=10)
+    run.add_argument("--epochs", type=int, default=40)
+    run.add_argument("--seed", type=int, default=100)
+    run.add_argument("--data", type=Path)
+    run.add_argument("--out", type=Path, required=True)
+    stored = commands.add_parser("compare")
+    stored.add_argument("out", type=Path)
+    on_tables = commands.add_parser("tables")
+    on_tables.add_argument("--repeats", type=int, default=50)
+    on_tables.add_argument("--first-seed", type=int, default=3000)
+    on_tables.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    on_tables.add_argument("--task", nargs="*", default=list(practice.VALIDATION))
+    on_tables.add_argument("--method", nargs="*", default=list(NETS))
+    on_tables.add_argument("--csv", type=Path)
+    on_tables.add_argument("--from-csv", type=Path)
+    against_truth = commands.add_parser("weights")
+    against_truth.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    {"images": images, "compare": compare, "tables": tables, "weights": weights}[options.command](
+        options
+    )
+
+
+if __name__ == "__main__":
+    main()

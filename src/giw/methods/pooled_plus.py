@@ -1,0 +1,45 @@
+r"""Pooled with the help that GIW+ has: copies, mixing and averages, but no split and no weights.
+
+.. math:: \tfrac12 \frac1n \sum_i \ell_i + \tfrac12 \frac1m \sum_j \frac1K \sum_k
+          \big[\lambda_{jk}\, \ell(\tilde x_{jk}, y_j)
+          + (1 - \lambda_{jk})\, \ell(\tilde x_{jk}, y_{i(jk)})\big]
+
+It asks of GIW+ what weights and split add to the rest of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from giw.methods.giw_plus import GIWPlus
+from giw.support import SupportSplit
+from giw.training import Batch, Evidence
+
+
+@dataclass(frozen=True)
+class PooledPlus(GIWPlus):
+    """GIW+ without weights, and with every membership one half.
+
+    Parameters
+    ----------
+    copies, mix, augment, noise, average
+        As in :class:`giw.methods.GIWPlus`; its other parameters have no effect here.
+    """
+
+    name: ClassVar[str] = "pooled_plus"
+    weights: str = "uniform"
+    handover: float = 1.0
+
+    def split(self, evidence: Evidence) -> SupportSplit | None:  # type: ignore[override]
+        """No split."""
+        return None
+
+    def _inside(self, batch: Batch) -> Tensor:
+        return torch.full_like(batch.inside, 0.5)
+
+    def _alpha(self, batch: Batch) -> Tensor:
+        return torch.full_like(batch.alpha, 0.5)

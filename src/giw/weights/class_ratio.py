@@ -1,0 +1,65 @@
+r"""How much each class counts, from a handful of validation labels.
+
+Shares of classes among few points are mostly noise. They are shrunk as far as they are noise,
+by the positive-part rule of James and Stein [1]_ on the chi-square statistic,
+
+.. math:: \hat p = b + \lambda (p - b), \qquad
+          \lambda = \max\Big(0,\ 1 - \frac{c - 1}{X^2}\Big), \quad
+          X^2 = k \sum_y \frac{(p_y - b_y)^2}{b_y} ,
+
+twice: the shares of all validation points towards those of training, and the shares of the
+points inside the training support towards the former.
+
+References
+----------
+.. [1] James and Stein, Proc. Fourth Berkeley Symposium 1:361-379, 1961.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def shrunk_shares(counts: Tensor, base: Tensor, size: Tensor) -> Tensor:
+    """Shares of classes, shrunk towards ``base`` as far as they are noise, (c,).
+
+    Parameters
+    ----------
+    counts : Tensor of shape (c,)
+        Points, or sums of their weights, in each class.
+    base : Tensor of shape (c,)
+        Shares to shrink to, sum one. Classes of share zero stay at zero.
+    size : Tensor of shape ()
+        Points that the counts are worth.
+    """
+    known = base > 0
+    counts = torch.where(known, counts, 0.0)
+    total = counts.sum()
+    share = torch.where(total > 0, counts / torch.where(total > 0, total, 1.0), base)
+    safe = torch.where(known, base, 1.0)
+    statistic = size * ((share - base).square() / safe).sum()
+    freedom = known.sum() - 1
+    trust = (1 - freedom / statistic.clamp(min=1e-12)).clamp(min=0)
+    return base + trust * (share - base)
+
+
+def class_ratio(val_class: Tensor, inside: Tensor, train_share: Tensor) -> Tensor:
+    """Ratio of class shares, inside points over training points, (c,), shrunk towards one.
+
+    Parameters
+    ----------
+    val_class : Tensor of shape (m, c)
+        One-hot labels of the validation points.
+    inside : Tensor of shape (m,)
+        Their membership in the training support.
+    train_share : Tensor of shape (c,)
+        Shares of the classes in training. Classes that training lacks get ratio one.
+    """
+    everyone = torch.tensor(float(len(inside)), device=inside.device)
+    overall = shrunk_shares(val_class.sum(0), train_share, everyone)
+    squares = inside.square().sum()
+    size = inside.sum().square() / torch.where(squares > 0, squares, 1.0)
+    share = shrunk_shares(inside @ val_class, overall, size)
+    known = train_share > 0
+    return torch.where(known, share / torch.where(known, train_share, 1.0), 1.0)

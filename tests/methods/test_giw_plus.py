@@ -1,0 +1,171 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.methods.steps import a_batch, losses, start
+from tests.training.toy import toy_net, toy_tensors
+
+from giw.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
+from giw.methods.giw_plus import CLASSES, DENSITY, HISTOGRAM, STEP, steady_weights
+from giw.training import AVERAGE, Batch, Evidence, FunctionalNet, TrainingConfig, train
+from giw.weights.loss_ranks import BINS
+from giw.weights.rank_density import STEPS
+
+PLAIN = {"copies": 1, "mix": 0.0, "noise": 0.0, "average": 0.0, "soft": False, "handover": 1.0}
+
+
+def value(method, batch, module=None):
+    module = module or toy_net()
+    return method.loss(FunctionalNet(module), start(method, module), batch)[0]
+
+
+def test_without_its_parts_it_is_giw():
+    batch = a_batch()
+    torch.testing.assert_close(value(GIWPlus(weights="batch", **PLAIN), batch), value(GIW(), batch))
+
+
+def test_pooled_without_help_is_pooled():
+    torch.testing.assert_close(
+        value(PooledPlus(copies=1, mix=0, noise=0, average=0), a_batch()),
+        value(Pooled(), a_batch()),
+    )
+
+
+@pytest.mark.parametrize("handover", [0.0, 0.3, 1.0])
+def test_the_handover_moves_risk_from_training_to_validation_points(handover):
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    train_loss, val_loss = losses(net, net.params(), batch)
+    expected = (
+        handover * batch.alpha * train_loss.mean()
+        + ((1 - handover * batch.inside) * val_loss).mean()
+    )
+    method = GIWPlus(weights="uniform", **PLAIN | {"handover": handover})
+    torch.testing.assert_close(value(method, batch), expected)
+
+
+def test_mixed_copies_have_both_labels_in_proportion():
+    """Where all inputs are one point, a copy is that point and its loss is a mixture of two."""
+    net = FunctionalNet(toy_net())
+    zeros, ones = torch.zeros(24, dtype=torch.long), torch.ones(6, dtype=torch.long)
+    batch = Batch(
+        torch.ones(24, 2), zeros, torch.ones(6, 2), ones, torch.zeros(6), torch.zeros(()),
+        torch.zeros(()),
+    )  # fmt: skip
+    of_train, of_val = (part.mean() for part in losses(net, net.params(), batch))
+    method = GIWPlus(weights="uniform", **PLAIN | {"mix": 0.5})
+    share = ((value(method, batch) - of_train) / (of_val - of_train)).item()
+    assert 0.5 < share < 1
+    assert share == pytest.approx(0.75, abs=0.12)
+
+
+def test_no_more_copies_than_training_points_and_the_first_as_it_is():
+    method, module = GIWPlus(copies=4), toy_net()
+    params, batch = start(method, module), a_batch(n=24, m=6)
+    copies = method._copies(params, batch.x, batch.x_val)
+    assert len(copies.x) == 24
+    assert torch.equal(copies.x[:6], batch.x_val)
+    assert (copies.share[:6] == 1).all()
+    assert (copies.share[6:] < 1).all()
+    few = a_batch(n=13, m=6)
+    assert len(method._copies(params, few.x, few.x_val).x) == 12
+    one = a_batch(n=7, m=6)
+    assert (method._copies(params, one.x, one.x_val).share < 1).all()  # nothing but mixtures
+
+
+def test_images_are_moved_and_tables_are_jittered():
+    method = GIWPlus(mix=0.0)
+    params = start(method, toy_net())
+    x, x_val = torch.rand(12, 1, 16, 16), torch.rand(3, 1, 16, 16)
+    moved = method._copies(params, x, x_val).x
+    still = replace(method, augment=False)._copies(params, x, x_val).x
+    assert torch.equal(still, x_val.repeat(4, 1, 1, 1))
+    assert (moved[3:] - still[3:]).abs().amax((1, 2, 3)).min() > 0.01
+    table, table_val = x.flatten(1), x_val.flatten(1)
+    noisy = method._copies(params, table, table_val).x - table_val.repeat(4, 1)
+    assert 0 < noisy[3:].abs().max() < 0.1
+
+
+def noisy_evidence(share=0.4, n=2000, m=30):
+    """A net that is right about x; a share of training labels is flipped, validation is clean."""
+    generator = torch.Generator().manual_seed(0)
+    x, x_val = torch.randn(n, 1, generator=generator), torch.randn(m, 1, generator=generator)
+    flipped = torch.rand(n, generator=generator) < share
+    y = (x[:, 0] > 0) ^ flipped
+    seen = torch.arange(n) % 2 > 0
+    evidence = Evidence(
+        x, y.long(), x_val, (x_val[:, 0] > 0).long(), seen, lambda z: z, 0,
+        logits=lambda z: 2 * torch.cat([-z, z], 1),
+    )  # fmt: skip
+    return evidence, flipped
+
+
+def test_weights_of_flipped_labels_are_small_and_close_to_the_truth():
+    evidence, flipped = noisy_evidence()
+    net = FunctionalNet(torch.nn.Linear(1, 2, bias=False))
+    params = {"weight": torch.tensor([[-2.0], [2.0]])}
+    method = GIWPlus()
+    params |= method.state(evidence, None, params)
+    batch = Batch(
+        evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
+        torch.ones(30), torch.ones(()), torch.zeros(()),
+    )  # fmt: skip
+    losses_ = torch.nn.functional.cross_entropy(net(params, batch.x), batch.y, reduction="none")
+    weight, state = method._weigh(params, batch, 2, losses_, losses_[:30])
+    truth = torch.where(flipped, 0.0, 1 / 0.6)
+    assert weight.mean() == pytest.approx(1, abs=0.02)
+    assert weight[flipped].mean() < 0.25
+    assert (weight - truth).square().mean() < 0.3 * (1 - truth).square().mean()
+    assert state.keys() == {HISTOGRAM}
+    assert state[HISTOGRAM].sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_steady_weights_by_hand():
+    """Class ratio times density at the rank; the mean over the histogram is one."""
+    histogram = torch.zeros(2, BINS + 1)
+    histogram[0, 0], histogram[0, BINS], histogram[1, 10] = 0.4, 0.4, 0.2
+    density = torch.linspace(2, 0, STEPS + 1)
+    table = steady_weights(histogram, torch.tensor([0.5, 3.0]), density, upper=50)
+    raw = torch.tensor([0.5 * 1.5, 0.5 * 0.5, 3.0 * 1.0])  # ranks 1/4, 3/4 and 1/2
+    mean = 0.4 * raw[0] + 0.4 * raw[1] + 0.2 * raw[2]
+    found = torch.stack([table[0, 0], table[0, BINS], table[1, 10]])
+    torch.testing.assert_close(found, raw / mean)
+    assert steady_weights(histogram, torch.tensor([0.5, 3.0]), density, upper=2).max() == 2
+
+
+def test_the_state_starts_at_the_pretrained_net_and_moves_with_it():
+    method, data = GIWPlus(), toy_tensors(m=9)
+    config = TrainingConfig(epochs=2, pretrain_epochs=1, batch_size=16, learning_rate=0.05)
+    averaged = train(method, toy_net(), data, config)
+    last = train(replace(method, average=0.0), toy_net(), data, config)
+    assert averaged.history["loss"] == pytest.approx(last.history["loss"])  # the same descent
+    assert averaged.history["test_accuracy"].shape == (2,)
+    pairs = zip(averaged.module.parameters(), last.module.parameters(), strict=True)
+    assert any((a - b).abs().max() > 1e-3 for a, b in pairs)
+
+
+def test_every_step_moves_state_and_nothing_reads_the_future():
+    method, module, batch = GIWPlus(), toy_net(), a_batch()
+    params = start(method, module)
+    _, logs = method.loss(FunctionalNet(module), params, batch)
+    assert logs[STEP] == params[STEP] + 1
+    for name in (AVERAGE + "0.weight", HISTOGRAM):
+        assert logs[name].shape == params[name].shape
+        assert not logs[name].requires_grad
+    assert CLASSES not in logs
+    assert DENSITY not in logs  # estimated once, on a net that has seen neither side
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"weights": "static"}, "steady, batch, uniform"),
+        ({"handover": 1.5}, "handover must lie between 0 and 1"),
+        ({"mix": -0.1}, "mix must lie between 0 and 1"),
+        ({"copies": 0}, "copies must be at least 1"),
+        ({"noise": -1.0}, "noise must not be negative"),
+        ({"split_on": "loss"}, "auto, hidden, input"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        method_named("giw_plus", **settings)

@@ -1,0 +1,50 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from giw.weights.class_ratio import class_ratio, shrunk_shares
+from giw.weights.loss_ranks import one_hot
+
+
+def test_shares_are_shrunk_by_the_chi_square_statistic():
+    """30 and 10 of 40 against halves: X² = 40 · 2 · 0.0625 / 0.5 = 10, so nine tenths stay."""
+    found = shrunk_shares(torch.tensor([30.0, 10.0]), torch.tensor([0.5, 0.5]), torch.tensor(40.0))
+    torch.testing.assert_close(found, torch.tensor([0.725, 0.275]))
+
+
+def test_noise_is_shrunk_to_nothing():
+    """5 and 3 of 8: X² = 0.5 is less than its one degree of freedom."""
+    base = torch.tensor([0.5, 0.5])
+    found = shrunk_shares(torch.tensor([5.0, 3.0]), base, torch.tensor(8.0))
+    torch.testing.assert_close(found, base)
+
+
+def test_a_large_sample_gives_the_ratio_of_frequencies():
+    label = torch.arange(10_000) % 2
+    ratio = class_ratio(one_hot(label, 2), torch.ones(10_000), torch.tensor([0.9, 0.1]))
+    torch.testing.assert_close(ratio, torch.tensor([0.5 / 0.9, 5.0]), rtol=1e-3, atol=0)
+
+
+def test_a_class_that_training_lacks_has_ratio_one_and_takes_nothing_from_others():
+    label = torch.arange(300) % 3
+    ratio = class_ratio(one_hot(label, 3), torch.ones(300), torch.tensor([0.5, 0.5, 0.0]))
+    torch.testing.assert_close(ratio, torch.ones(3))
+
+
+def test_few_inside_points_borrow_from_all_validation_points():
+    """All points say five to five where training has nine to one; one inside point adds nothing."""
+    label, inside = torch.arange(40) % 2, torch.zeros(40)
+    inside[0] = 1
+    ratio = class_ratio(one_hot(label, 2), inside, torch.tensor([0.9, 0.1]))
+    assert ratio[1] > 4.5
+    everyone = class_ratio(one_hot(label, 2), torch.ones(40), torch.tensor([0.9, 0.1]))
+    torch.testing.assert_close(ratio, everyone)
+
+
+@given(st.lists(st.integers(0, 2), max_size=20))
+def test_the_mean_ratio_over_training_is_one(labels):
+    share = torch.tensor([0.6, 0.3, 0.1])
+    label = torch.tensor(labels, dtype=torch.long)
+    ratio = class_ratio(one_hot(label, 3), torch.ones(len(labels)), share)
+    assert abs(float(ratio @ share) - 1) < 1e-5
+    assert (ratio >= 0).all()
