@@ -1,8 +1,12 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from giw.estimators.cross_fit import cross_fit, refined
+from giw.estimators.weighted_fit import quicker_copy
 
 
 class Memory(ClassifierMixin, BaseEstimator):
@@ -83,3 +87,17 @@ def test_losses_of_a_regression_do_not_depend_on_the_unit_of_the_target():
     )
     np.testing.assert_allclose(one.train, kilo.train)
     np.testing.assert_allclose(one.val, kilo.val)
+
+
+def test_a_quicker_copy_has_fewer_bins_wherever_the_trees_stand_and_is_a_copy():
+    trees = HistGradientBoostingClassifier()
+    for estimator in (trees, make_pipeline(StandardScaler(), trees)):
+        found = [
+            value
+            for name, value in quicker_copy(estimator).get_params().items()
+            if name.endswith("max_bins")
+        ]
+        assert found == [32]
+    assert trees.max_bins == 255
+    assert quicker_copy(HistGradientBoostingClassifier(max_bins=16)).max_bins == 16
+    assert quicker_copy(LogisticRegression(C=3.0)).C == 3.0

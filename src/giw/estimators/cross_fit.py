@@ -12,11 +12,19 @@ from sklearn.base import BaseEstimator, is_classifier
 from giw.estimators.epochs import stratified_folds
 from giw.estimators.rows import rows_of, stacked
 from giw.estimators.static_weights import sample_weights, shrunk
-from giw.estimators.weighted_fit import fit_weighted, label_loss, residual, residual_loss
+from giw.estimators.weighted_fit import (
+    fit_plain,
+    fit_weighted,
+    label_loss,
+    quicker_copy,
+    residual,
+    residual_loss,
+)
 
 Vector = NDArray[np.float64]
 FOLDS, FOLDS_OF_MANY, MANY = 5, 2, 5_000  # from so many training rows on, time matters more
-FEWEST_ROWS = 1_000  # training rows that a fold's model may see, however few a fifth is
+FEWEST_ROWS = 1_000  # training rows that a fold's model may see, however small a share that is
+SHARE, SHARE_OF_MANY = 5, 10  # one training row in so many is seen by a fold's model
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,16 @@ def cross_fit(
 ) -> CrossFit | None:
     """Fit both models in turn without each fold; None where a fold would leave nothing over.
 
-    A model sees at most a fifth of the training rows (or a thousand), so that the folds together
-    cost at most about as much as one fit to everything.
+    A model sees at most a fifth of the training rows (or a thousand), a tenth of many, so that the
+    folds together cost less than one fit to everything.
     """
     n, m = len(y), len(y_val)
     folds = min(FOLDS if n < MANY else FOLDS_OF_MANY, m, n)
     if folds < 2:
         return None
+    if n >= MANY:
+        estimator = quicker_copy(estimator)
+    seen = max(FEWEST_ROWS, n // (SHARE if n < MANY else SHARE_OF_MANY))
     classifies = is_classifier(estimator)
     judge = label_loss if classifies else residual
     strata, val_strata = (y, y_val) if classifies else (np.zeros(n), np.zeros(m))
@@ -59,13 +70,13 @@ def cross_fit(
     for k in range(folds):
         mine, val_mine = fold == k, val_fold == k
         rest = np.flatnonzero(~mine)
-        rest = np.sort(generator.permutation(rest)[: max(FEWEST_ROWS, n // FOLDS)])
+        rest = np.sort(generator.permutation(rest)[:seen])
         x_k, y_k = rows_of(X_val, ~val_mine), y_val[~val_mine]
         half = (len(rest) + len(y_k)) / 2
         weight = np.r_[np.full(len(rest), half / len(rest)), np.full(len(y_k), half / len(y_k))]
         both = stacked(rows_of(X, rest), x_k)
         pooled = fit_weighted(estimator, both, np.concatenate([y[rest], y_k]), weight)
-        alone = fit_weighted(estimator, x_k, y_k, np.ones(len(y_k)))
+        alone = fit_plain(estimator, x_k, y_k)
         for j, model in enumerate((pooled, alone)):
             train[mine, j] = judge(model, rows_of(X, mine), y[mine])
             val[val_mine, j] = judge(model, rows_of(X_val, val_mine), y_val[val_mine])

@@ -153,8 +153,11 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             )
         seed = int(generator.integers(2**31))
         splitter = (
-            # a p-value among n rows is at least 1 / n
-            SupportSplitter(level=max(0.05, 1.5 / n), random_state=seed)
+            SupportSplitter(
+                level=max(0.05, 1.5 / n),  # a p-value among n rows is at least 1 / n
+                most_calibration=3_000 if n < MANY else 1_000,
+                random_state=seed,
+            )
             if self.splitter is None
             else clone(self.splitter)
         )

@@ -2,16 +2,21 @@ r"""How good is a model in the world that the validation data come from?
 
 The validation mean is right on average and, with few labels, wide. Training points inside the
 support say something too, once they are weighted: their mean estimates the risk inside the
-support, with a bias that nobody knows. They enter as a control variate,
+support, with a bias that nobody knows. What they say is believed as far as both agree,
 
-.. math:: \hat R = \bar\ell_{\rm val} - c\, \alpha\, (\bar\ell_{\rm in} - \hat\mu_w), \qquad
-          c = \frac{0.25\, r}{1 + d^4},
+.. math:: a = \frac{r}{1 + (d / 1.2)^6},
 
 where d is the disagreement :math:`\alpha (\bar\ell_{\rm in} - \hat\mu_w)` in units of its standard
-error and r the share of its variance that is the validation points'. Where the two disagree,
-training points lose their say. The interval counts an unknown bias as large as the sampling error
-into the variance; then, in the normal approximation, a nominal 95 % covers 95 % without bias and at
-least 90 % with a bias of any size (a test integrates it).
+error and r the share of its variance that is the validation points'. The estimate moves towards
+them, :math:`\hat R = \bar\ell_{\rm val} - \tfrac14 a\, \alpha (\bar\ell_{\rm in} - \hat\mu_w)`. The
+interval does not move: it stays around the validation mean, and its part that is due to inside
+points shrinks by the factor :math:`1 - 0.15\, a`.
+
+Why that is safe: without bias, agreement means that the validation mean is close to the truth,
+which then lies well within the shorter interval. With a bias of any size, all that can be lost are
+validation means between 0.85 and 1 times the half width away from the truth, on one side: 2.3 %. In
+the normal approximation a nominal 95 % covers 94.8 % without bias and at least 92.7 % with any (a
+test integrates it).
 """
 
 from __future__ import annotations
@@ -36,8 +41,9 @@ from giw.weights import ClassifierRatio
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-LARGEST_SAY = 0.25  # of weighted training points: more is narrower and covers less under bias
-BIAS_VARIANCE = 1.5  # variance of the unknown bias, in units of the validation points' own
+LARGEST_SAY = 0.25  # of weighted training points in the estimate
+MOST_NARROWER = 0.15  # more is narrower, and covers less where training points are biased
+AGREEMENT = 1.2  # standard errors up to which both count as saying the same
 LEAST_EFFECTIVE = 0.05
 MOST_LABELS = 10**7
 
@@ -60,7 +66,8 @@ class RiskEstimate:
     train_estimate : float or None
         Weighted training points alone: the risk inside the training support.
     train_say : float
-        The weight c that they got.
+        The weight that they got in the estimate, at most 0.25. The interval is around the
+        validation points' mean.
     alpha : float
         Share of validation points inside the training support.
     points : int
@@ -114,14 +121,16 @@ class _Parts:
     gap: float  # alpha · (inside mean − weighted training mean)
 
     def combine(self, m: float) -> tuple[float, float]:
-        """Say of the training points, and variance of the combination, with m labels."""
+        """Say of the training points, and variance of the validation mean with m labels.
+
+        The variance is what is left when agreement has made the inside part narrower.
+        """
         inside = self.inside / m
-        say = 0.0
+        agree = 0.0
         if inside > 0:
-            disagreement = self.gap**2 / (inside + self.train)
-            say = LARGEST_SAY * inside / (inside + self.train) / (1 + disagreement**2)
-        bias = BIAS_VARIANCE * inside
-        return say, self.rest / m + (1 - say) ** 2 * inside + say**2 * (self.train + bias)
+            disagreement = self.gap**2 / (inside + self.train) / AGREEMENT**2
+            agree = inside / (inside + self.train) / (1 + disagreement**3)
+        return LARGEST_SAY * agree, self.rest / m + (1 - MOST_NARROWER * agree) ** 2 * inside
 
 
 def risk_from_losses(
@@ -187,7 +196,7 @@ def risk_from_losses(
 
     return RiskEstimate(
         estimate=estimate,
-        interval=interval(estimate, variance),
+        interval=interval(mean, variance),
         confidence=confidence,
         metric=metric,
         val_estimate=float(val_loss.mean()),

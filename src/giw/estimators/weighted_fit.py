@@ -13,6 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 Vector = NDArray[np.float64]
 LEAST_PROBABILITY = 1e-2  # a point that a model finds less likely counts as this unlikely
+FEW_BINS = 32
 MOST_LOSS = -float(np.log(LEAST_PROBABILITY))
 
 
@@ -40,6 +41,21 @@ def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vect
 def fit_plain(estimator: BaseEstimator, X: Any, y: NDArray[Any]) -> Any:
     """A copy fitted without weights; where a fold has one class only, the constant."""
     return _constant(estimator, y) or clone(estimator).fit(X, y)
+
+
+def quicker_copy(estimator: BaseEstimator) -> BaseEstimator:
+    """A copy for judging single points of a large table, whose own fit need not be its best.
+
+    scikit-learn's boosted trees look for every bin edge of every column in a pass of its own where
+    rows have weights; that takes four times as long as growing the trees. With 32 bins in place of
+    255 it does not, and the trees are hardly worse.
+    """
+    bins = {
+        name: FEW_BINS
+        for name, value in estimator.get_params().items()
+        if name.rpartition("__")[2] == "max_bins" and isinstance(value, int) and value > FEW_BINS
+    }
+    return clone(estimator).set_params(**bins)
 
 
 def _constant(estimator: BaseEstimator, y: NDArray[Any]) -> Any:
