@@ -17,7 +17,7 @@ reports draws from 2000 on, not used before.
     python benchmarks/practice.py --coverage           intervals alone, against an exact truth
     python benchmarks/practice.py --time               what reweighting adds to a fit
     python benchmarks/practice.py --stopping           nets with and without early stopping
-    python benchmarks/practice.py --ceiling            what telling flipped labels better would bring
+    python benchmarks/practice.py --ceiling            what knowing the flipped labels would bring
 """
 
 from __future__ import annotations
