@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 
 from giw.bench.plan import PAPER_METHODS, Run, group, plan
@@ -41,6 +43,22 @@ def test_runs_that_differ_in_the_trial_alone_make_one_job():
     jobs = group(runs)
     assert len(jobs) == 5 * 2
     assert all([run.trial for run in job.runs] == [0, 1, 2] for job in jobs)
+
+
+def test_jobs_on_the_same_draws_follow_each_other():
+    """Pretrained nets are kept only until the draws change."""
+    jobs = group(
+        plan(
+            datasets=["mnist"],
+            methods=["giw", "diw"],
+            protocols=["honest", "published"],
+            variants=["", "n_val_10"],
+            trials=1,
+        )
+    )
+    data = [job.first.data for job in jobs]
+    changes = sum(a != b for a, b in itertools.pairwise(data))
+    assert changes == len(set(data)) - 1
 
 
 def test_a_run_survives_the_way_through_a_dictionary():

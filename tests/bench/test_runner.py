@@ -4,27 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.bench.tiny_grid import SAMPLES
 
 from giw.bench import engines
 from giw.bench.engines import Place, run_job, run_jobs
 from giw.bench.plan import Job, Run, group, plan
 from giw.bench.runner import Prepared, Runner, config_of, judge, make_problem
 from giw.bench.store import Store
-from giw.data import Sample
 from giw.training import TrainingRecord
 
-
-def small_pool(seed, per_digit=30):
-    """Images of ten "digits", each a bright bar of its own, as 32 × 32 bytes."""
-    rng = np.random.default_rng(seed)
-    digit = np.repeat(np.arange(10), per_digit)
-    x = rng.integers(0, 40, size=(len(digit), 1, 32, 32), dtype=np.uint8)
-    for row, d in enumerate(digit):
-        x[row, 0, 3 * d : 3 * d + 3, :] += 180
-    return Sample(x, digit % 2, digit, classes=("even", "odd"))
-
-
-SAMPLES = (small_pool(0), small_pool(1, per_digit=10))
 SETTING = {"datasets": ["mnist"], "cases": ["iii"], "shifts": ["label_noise_0.2"], "epochs": 1}
 
 IMAGES = ("train_images", "train_images_shape", "val_images", "val_images_shape")
@@ -34,6 +22,7 @@ IMAGES = ("train_images", "train_images_shape", "val_images", "val_images_shape"
 def no_files(monkeypatch):
     monkeypatch.setattr(engines, "paper_samples", lambda dataset, data_dir: SAMPLES)
     monkeypatch.setattr(engines, "_RUNNERS", {})
+    monkeypatch.setattr(engines, "_SAMPLES", {})
 
 
 def jobs(*methods, trials=2, **choice):

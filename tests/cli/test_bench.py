@@ -2,15 +2,17 @@ import importlib
 
 import numpy as np
 import pytest
-from tests.bench.test_runner import SAMPLES
+from tests.bench.tiny_grid import SAMPLES
 from typer.testing import CliRunner
 
 from giw.bench import engines
+from giw.bench.plan import Run
 from giw.bench.store import Store
 from giw.cli import app
 
 runner = CliRunner()
 command = importlib.import_module("giw.cli.bench")  # the package exports a function so named
+CHECK_DATA = command._check_data
 SMALL = ["--dataset", "mnist", "--case", "iii", "--shift", "support", "--epochs", "1"]
 SMALL += ["--method", "val_only", "--trials", "2", "--device", "cpu", "--yes"]
 
@@ -19,6 +21,7 @@ SMALL += ["--method", "val_only", "--trials", "2", "--device", "cpu", "--yes"]
 def no_files(monkeypatch):
     monkeypatch.setattr(engines, "paper_samples", lambda dataset, data_dir: SAMPLES)
     monkeypatch.setattr(engines, "_RUNNERS", {})
+    monkeypatch.setattr(engines, "_SAMPLES", {})
     monkeypatch.setattr(command, "_check_data", lambda runs, data: None)
 
 
@@ -44,12 +47,41 @@ def test_a_damaged_result_is_named_set_aside_and_done_again(tmp_path):
     np.testing.assert_allclose(Store(tmp_path).read(path).curve, before.curve, atol=0.02)
 
 
+def test_data_are_read_once(tmp_path, monkeypatch):
+    reads = []
+    monkeypatch.setattr(engines, "paper_samples", lambda *what: reads.append(what) or SAMPLES)
+    monkeypatch.setattr(command, "_check_data", CHECK_DATA)
+    done = bench(tmp_path, "--method", "pooled", "--shift", "label_noise_0.2")
+    assert done.exit_code == 0, done.output
+    assert reads == [("mnist", None)]
+
+
+def test_missing_data_are_one_line(tmp_path, monkeypatch):
+    def missing(*_):
+        raise FileNotFoundError("no MNIST in ~/.cache/giw")
+
+    monkeypatch.setattr(engines, "paper_samples", missing)
+    monkeypatch.setattr(command, "_check_data", CHECK_DATA)
+    done = bench(tmp_path)
+    assert done.exit_code == 2
+    assert "no MNIST in" in done.output
+
+
+def test_what_another_process_has_claimed_is_not_counted_as_done(tmp_path):
+    with Store(tmp_path).claim(Run("mnist", "iii", "support", "val_only", 0, epochs=1)):
+        done = bench(tmp_path)
+    assert "1 runs in" in done.output
+    assert "1 not done" in done.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--method", "gwi"], "unknown method 'gwi'"),
         (["--engine", "slurm"], "local, ray"),
         (["--protocol", "leaky"], "unknown protocol"),
+        (["--variant", "n_val_few"], "unknown variant"),
+        (["--variant", "out_to_in_1.5"], "unknown variant"),
     ],
 )
 def test_bad_choices_are_refused_in_one_line(tmp_path, arguments, words):

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from giw.bench.plan import Job
-from giw.bench.runner import Runner
+from giw.bench.runner import Runner, Samples
 from giw.bench.store import Store
 from giw.shift import paper_samples
 
@@ -38,6 +38,7 @@ class Done:
     job: Job
     written: int
     error: str = ""
+    accuracy: tuple[float, ...] = ()  # of the runs that were written
 
 
 def run_jobs(
@@ -54,12 +55,13 @@ def run_jobs(
     place : Place
     engine : {"local", "ray"}
         ``"ray"`` needs ``pip install 'giw[ray]'`` and uses the cluster that ``ray.init`` finds,
-        or starts a local one.
+        or starts a local one; store and data must be folders that all its machines see.
     processes : int, default=1
-        Local processes; several may share one GPU. 1 runs in this process.
+        Local processes; several may share one GPU. 1 runs in this process. On Ray: how many jobs
+        share a GPU.
     """
     if engine == "ray":
-        yield from _on_ray(jobs, place)
+        yield from _on_ray(jobs, place, processes)
     elif engine != "local":
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     elif processes == 1:
@@ -86,37 +88,52 @@ def run_job(job: Job, place: Place) -> Done:
             return Done(job, 0)
         try:
             runner = _runner(job.first.dataset, place)
-            store.write_all(runner.run(Job(runs)))
+            results = runner.run(Job(runs))
+            store.write_all(results)
         except (ValueError, OSError, RuntimeError) as error:
             return Done(job, 0, f"{type(error).__name__}: {error}")
-    return Done(job, len(runs))
+    return Done(job, len(runs), accuracy=tuple(result.accuracy for result in results))
 
 
-_RUNNERS: dict[tuple[str, str | None, str], Runner] = {}
+_SAMPLES: dict[tuple[str, Path | None], Samples] = {}
+_RUNNERS: dict[tuple[str, Path | None, str], Runner] = {}
+
+
+def samples_of(dataset: str, data_dir: Path | None) -> Samples:
+    """Training pool and test sample of a data set, read once in a process."""
+    key = dataset, data_dir
+    if key not in _SAMPLES:
+        _SAMPLES[key] = paper_samples(dataset, data_dir)
+    return _SAMPLES[key]
 
 
 def _runner(dataset: str, place: Place) -> Runner:
-    """The runner of this process for a data set; only one data set is kept in memory."""
-    key = (dataset, None if place.data_dir is None else str(place.data_dir), place.device)
+    """The runner of this process for a data set; nets and draws of only one are kept."""
+    key = dataset, place.data_dir, place.device
     if key not in _RUNNERS:
         _RUNNERS.clear()
-        _RUNNERS[key] = Runner(paper_samples(dataset, place.data_dir), device=place.device)
+        _RUNNERS[key] = Runner(samples_of(dataset, place.data_dir), device=place.device)
     return _RUNNERS[key]
 
 
-def _on_ray(jobs: Sequence[Job], place: Place) -> Iterator[Done]:
+def _on_ray(jobs: Sequence[Job], place: Place, per_gpu: int) -> Iterator[Done]:
     try:
         import ray
     except ImportError:
         raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'") from None
     if not ray.is_initialized():
-        ray.init(ignore_reinit_error=True, log_to_driver=False, include_dashboard=False)
-    gpus = float(place.device.startswith("cuda"))
+        ray.init(log_to_driver=False)  # the cluster of RAY_ADDRESS, or a local one
+    gpus = 1 / per_gpu if place.device.startswith("cuda") else 0.0
     task: Any = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=2)(run_job)
-    waiting = [task.remote(job, place) for job in jobs]
+    waiting = {task.remote(job, place): job for job in jobs}
     while waiting:
-        ready, waiting = ray.wait(waiting, num_returns=1)
-        yield ray.get(ready[0])
+        (ready,), _ = ray.wait(list(waiting), num_returns=1)
+        job = waiting.pop(ready)
+        try:
+            yield ray.get(ready)
+        except ray.exceptions.RayError as error:  # a worker died; the others go on
+            reason = str(error).strip().splitlines()[0]
+            yield Done(job, 0, f"{type(error).__name__}: {reason}")
 
 
 def default_device() -> str:

@@ -65,6 +65,13 @@ class Run:
         parts += [f"e{self.epochs}", f"s{self.seed}", f"t{self.trial}"]
         return "-".join(parts)
 
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """What runs share that are trained on the same draws from the same pretrained net."""
+        size = self.variant if self.variant.startswith(("n_train_", "n_val_")) else ""
+        place = self.dataset, self.case, self.shift
+        return *place, self.protocol, size, self.epochs, self.seed
+
     def as_dict(self) -> dict[str, Any]:
         """All fields by name."""
         return asdict(self)
@@ -142,13 +149,21 @@ def plan(
 
 
 def group(runs: Iterable[Run]) -> list[Job]:
-    """Put runs that differ in the trial alone into one job, in the order of appearance."""
+    """Put runs that differ in the trial alone into one job.
+
+    Jobs with the same data follow each other, otherwise in the order of appearance: they share
+    what was drawn and pretrained.
+    """
     jobs: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         shared = run.as_dict()
         del shared["trial"]
         jobs.setdefault(tuple(shared.values()), []).append(run)
-    return [Job(tuple(runs)) for runs in jobs.values()]
+    by_data: dict[tuple[Any, ...], list[Job]] = {}
+    for members in jobs.values():
+        job = Job(tuple(members))
+        by_data.setdefault(job.first.data, []).append(job)
+    return [job for jobs_of_data in by_data.values() for job in jobs_of_data]
 
 
 def _check_known(name: str, chosen: Sequence[str] | None, known: set[str]) -> None:

@@ -86,16 +86,7 @@ class Runner:
         return development_samples(self.samples[0]) if protocol == DEVELOPMENT else self.samples
 
     def _prepare(self, job: Job, config: TrainingConfig) -> tuple[list[Prepared], list[Pretrained]]:
-        run = job.first
-        size = run.variant if run.variant.startswith(("n_train_", "n_val_")) else ""
-        shared = (
-            run.setting,
-            run.protocol,
-            size,
-            run.epochs,
-            run.seed,
-            tuple(r.trial for r in job.runs),
-        )
+        shared = job.first.data, tuple(r.trial for r in job.runs)
         if self._shared is None or self._shared[0] != shared:
             samples = self._samples(run.protocol)
             prepared = [Prepared(r, samples, self.device) for r in job.runs]
@@ -224,15 +215,20 @@ def example_images(problem: ShiftProblem, count: int = 8) -> dict[str, list[floa
 
 def about_this_machine(device: str) -> dict[str, str]:
     """What a reader needs in order to judge or repeat a result."""
-    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor()
     return {
         "giw": giw.__version__,
         "torch": str(torch.__version__),
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "device": name or device,
+        "device": device_name(device),
         "commit": _commit(),
     }
+
+
+def device_name(device: str) -> str:
+    """What the machine calls a device."""
+    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor()
+    return name or device
 
 
 def _commit() -> str:

@@ -76,6 +76,7 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
     splits : bool
         False under class-prior shift, where the paper's GIW does not split.
     """
+    check_variant(variant)
     if method == "giw" and not splits and not variant:
         return method_named("giw_unsplit")
     if method == SPLIT_GIW:
@@ -94,8 +95,24 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
     if variant.startswith("plus_"):
         _only(method, variant, "giw_plus")
         return method_named("giw_plus", **_plus_settings(variant))
-    if variant in SIMPLE:
-        return SIMPLE[variant](method)
+    return SIMPLE[variant](method)
+
+
+def check_variant(variant: str) -> None:
+    """Refuse a name that is no variant, before hours are planned around it."""
+    name, _, amount = variant.rpartition("_")
+    sized = name in ("n_train", "n_val") and amount.isdigit()
+    if variant in ("", "oracle", *SIMPLE) or sized:
+        return
+    if variant.startswith("plus_"):
+        _plus_settings(variant)
+        return
+    if name in ("out_to_in", "in_to_out"):
+        try:
+            if 0 <= float(amount) <= 1:
+                return
+        except ValueError:
+            pass
     raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
 
 

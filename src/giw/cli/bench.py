@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +10,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from giw.bench.engines import Done
-    from giw.bench.plan import Job, Run
-
-# Seconds of one epoch of one trial, measured by ``giw bench`` itself on 2 CPU cores and an H200;
-# only an estimate is made of them.
-SECONDS = {
-    "cpu": {"mnist": 6.0, "color_mnist": 40.0, "cifar20": 600.0},
-    "cuda": {"mnist": 0.05, "color_mnist": 0.12, "cifar20": 2.0},
-}
+    from giw.bench.plan import Run
 
 
 def bench(
@@ -60,7 +51,7 @@ def bench(
     data: Annotated[Path | None, typer.Option(help="Data folder; GIW_DATA if not given.")] = None,
     engine: Annotated[str, typer.Option(help="local, or ray for a Ray cluster.")] = "local",
     processes: Annotated[
-        int, typer.Option(min=1, help="Processes side by side; several may share a GPU.")
+        int, typer.Option(min=1, help="Processes side by side, sharing a GPU if there is one.")
     ] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     yes: Annotated[
@@ -77,8 +68,12 @@ def bench(
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """
     from giw.bench.engines import ENGINES, Place, default_device, default_threads, run_jobs
+    from giw.bench.estimate import in_words, measured_seconds, run_seconds
     from giw.bench.plan import group, plan
+    from giw.bench.runner import device_name
     from giw.bench.store import Store
+    from giw.bench.variants import check_variant
+    from giw.cli.bench_view import GridView, follow
 
     console = Console()
     device = default_device() if device == "auto" else device
@@ -91,61 +86,48 @@ def bench(
             variants=variant or ("",), protocols=protocol or ("honest",),
             trials=trials, epochs=epochs, seed=seed,
         )  # fmt: skip
+        for name in variant or ():
+            check_variant(name)
         _check_data(runs, data)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise typer.BadParameter(str(error)) from None
     store = Store(out)
     for line in store.set_damaged_aside(runs):
         console.print(f"[yellow]set aside[/yellow] {line}", highlight=False)
     todo = [run for run in runs if not store.has(run)]
     jobs = group(todo)
-    guess = _estimate(todo, device) / processes
+    results = store.read_all()[0] if out.is_dir() else []
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    measured = measured_seconds(results, device_name(device))
+
+    def expected(run: Run) -> float:
+        return run_seconds(run, kind, measured)
+
+    guess = sum(map(expected, todo)) / processes
     console.print(
         f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(jobs)} jobs of "
-        f"{epochs} epochs on {device}; about {_duration(guess)}"
+        f"{epochs} epochs on {device}; about {in_words(guess)}"
+        + (", by what is in the folder" if measured else "")
     )
     if guess > 3600 and not yes and not typer.confirm("That is long. Start?", default=True):
         raise typer.Exit(1)
-    threads = default_threads(processes) if device == "cpu" else None
-    place = Place(out, data, device, threads)
-    started = time.perf_counter()
-    failed = _follow(
-        run_jobs(jobs, place, engine=engine, processes=processes), jobs, console, quiet
+    place = Place(out, data, device, default_threads(processes) if device == "cpu" else None)
+    finished = {result.run.key: result.accuracy for result in results}
+    view = GridView(runs, jobs, expected, finished, processes)
+    follow(view, run_jobs(jobs, place, engine=engine, processes=processes), console, quiet=quiet)
+    took = in_words(time.perf_counter() - view.started)
+    others = sum(not store.has(run) for run in todo)
+    console.print(
+        f"{view.written} runs in {took}; see {out}/"
+        + (f"; {others} not done, by failure or because another process has them" if others else "")
     )
-    console.print(f"{len(todo)} runs in {_duration(time.perf_counter() - started)}; see {out}/")
-    if failed:
+    if view.failed:
         raise typer.Exit(1)
-
-
-def _follow(stream: Iterable[Done], jobs: list[Job], console: Console, quiet: bool) -> int:
-    """Show each job as it ends, with its mean accuracy; count those that failed."""
-    from giw.training.progress import make_progress
-
-    failed = 0
-    with make_progress(shown=not quiet, console=console) as progress:
-        task = progress.add_task("jobs", total=len(jobs), note="")
-        for done in stream:
-            if done.error:
-                failed += 1
-                console.print(f"[red]failed[/red] {done.job.name}: {done.error}")
-            progress.update(task, advance=1, note=done.job.name)
-    return failed
 
 
 def _check_data(runs: list[Run], data: Path | None) -> None:
     """Look for the files before planning hours around them."""
-    from giw.shift import paper_samples
+    from giw.bench.engines import samples_of
 
     for dataset in dict.fromkeys(run.dataset for run in runs):
-        paper_samples(dataset, data)
-
-
-def _estimate(runs: list[Run], device: str) -> float:
-    kind = "cuda" if device.startswith("cuda") else "cpu"
-    return sum(SECONDS[kind][run.dataset] * (run.epochs + 10) for run in runs)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        samples_of(dataset, data)
