@@ -88,7 +88,7 @@ class Runner:
     def _prepare(self, job: Job, config: TrainingConfig) -> tuple[list[Prepared], list[Pretrained]]:
         shared = job.first.data, tuple(r.trial for r in job.runs)
         if self._shared is None or self._shared[0] != shared:
-            samples = self._samples(run.protocol)
+            samples = self._samples(job.first.protocol)
             prepared = [Prepared(r, samples, self.device) for r in job.runs]
             pretrained = pretrain_trials(
                 [p.module for p in prepared],
