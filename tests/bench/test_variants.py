@@ -7,3 +7,8 @@ from giw.methods import method_named
 def test_split_giw_splits_where_the_papers_giw_does_not():
     assert make_method("giw", "", {}, splits=False).name == "giw_unsplit"
     assert make_method("giw_split", "", {}, splits=False) == method_named("giw")
+
+
+def test_the_split_differs_in_one_thing_only():
+    assert make_method("giw", "soft", {}, splits=True) == method_named("giw", soft=True)
+    assert make_method("giw", "level_0.1", {}, splits=True) == method_named("giw", level=0.1)

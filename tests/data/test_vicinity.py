@@ -13,7 +13,7 @@ from giw.data.vicinity import (
 
 
 def test_the_recurrence_in_one_dimension_is_the_golden_ratio():
-    assert recurrence(1) == pytest.approx([(5**0.5 - 1) / 2])
+    assert recurrence(1).tolist() == pytest.approx([(5**0.5 - 1) / 2])
 
 
 def test_numbers_are_even_and_go_on_where_they_stopped():

@@ -4,6 +4,7 @@
 ``input``, ``fc1``      the split sees inputs, or the hidden layer as in the paper
 ``osvm_text``, ``osvm_code``   the published split with either published threshold
 ``soft``                posterior membership in both terms
+``level_R``             the hard rule at another level
 ``paper_bandwidth``     the published kernel width
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
@@ -92,6 +93,8 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
             for seed, truth in truths.items()
         }
         return GivenSplit(given=tuple((seed, tuple(map(bool, w))) for seed, w in wrong.items()))
+    if name == "level":
+        return _giw(level=float(amount))(method)
     if variant.startswith("plus_"):
         _only(method, variant, "giw_plus")
         return method_named("giw_plus", **_plus_settings(variant))
@@ -107,7 +110,7 @@ def check_variant(variant: str) -> None:
     if variant.startswith("plus_"):
         _plus_settings(variant)
         return
-    if name in ("out_to_in", "in_to_out"):
+    if name in ("out_to_in", "in_to_out", "level"):
         try:
             if 0 <= float(amount) <= 1:
                 return
@@ -177,7 +180,7 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
     "fc1": _giw(split_on="hidden"),
     "osvm_text": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="text")),
     "osvm_code": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="code")),
-    "soft": _giw(splitter=SupportSplitter(membership="soft")),
+    "soft": _giw(soft=True),
 }
 PLUS: dict[str, dict[str, object]] = {
     "plus_no_ema": {"average": 0.0},
@@ -196,6 +199,7 @@ KNOWN = (
     *PLUS,
     "plus_NAME_X",
     "oracle",
+    "level_R",
     "out_to_in_R",
     "in_to_out_R",
     "n_train_N",

@@ -23,17 +23,21 @@ SHIFT = 0.1  # in units in which the image spans −1 to 1
 SMALLEST_SIDE = 16  # below this a moved image is a blurred one
 
 
-def recurrence(dimensions: int) -> list[float]:
-    """The vector of the recurrence: powers of the root of x^(d + 1) = x + 1, upside down."""
+def recurrence(dimensions: int, device: torch.device | str = "cpu") -> Tensor:
+    """The vector of the recurrence: powers of the root of x^(d + 1) = x + 1, upside down.
+
+    Computed where it is needed: a copy from the host could not be captured in a CUDA graph.
+    """
     root = 1.5
     for _ in range(60):
         root = (1 + root) ** (1 / (dimensions + 1))
-    return [root ** -(k + 1) % 1 for k in range(dimensions)]
+    power = torch.arange(1, dimensions + 1, dtype=torch.float64, device=device)
+    return torch.pow(root, -power) % 1
 
 
 def even_uniforms(phase: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The next points of the recurrence, (count, d), and the phase after them, (d,)."""
-    step = torch.tensor(recurrence(phase.shape[-1]), dtype=phase.dtype, device=phase.device)
+    step = recurrence(phase.shape[-1], phase.device).to(phase.dtype)
     ahead = torch.arange(1, count + 1, dtype=phase.dtype, device=phase.device)
     points = (phase + ahead[:, None] * step) % 1
     return points, points[-1]

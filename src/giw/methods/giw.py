@@ -60,6 +60,11 @@ class GIW(PlainMethod):
         How the validation data are split; calibrated nearest neighbours if not given.
     weigh : DynamicWeights
         How weights are estimated.
+    level : float, default=0.05
+        Share of inside points that the default splitter may call outside.
+    soft : bool, default=False
+        Whether membership is the posterior of being inside rather than yes or no, with the default
+        splitter; a splitter of the user's own decides both for itself.
     """
 
     name: ClassVar[str] = "giw"
@@ -68,6 +73,8 @@ class GIW(PlainMethod):
     split_on: str = "auto"
     splitter: SupportSplitter | None = None
     weigh: Weigh = field(default_factory=DynamicWeights)
+    level: float = 0.05
+    soft: bool = False
 
     def __post_init__(self) -> None:
         """Refuse unknown representations."""
@@ -96,7 +103,10 @@ class GIW(PlainMethod):
         return splitter.split(z_val, evidence.y_val)
 
     def _default_splitter(self, evidence: Evidence) -> SupportSplitter:
-        return SupportSplitter(random_state=evidence.random_state)
+        membership = "soft" if self.soft else "hard"
+        return SupportSplitter(
+            level=self.level, membership=membership, random_state=evidence.random_state
+        )
 
     def _representation(self, evidence: Evidence, splitter: SupportSplitter) -> tuple[Layer, bool]:
         """What the split sees, and whether that was fitted to training rows.

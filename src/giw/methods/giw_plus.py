@@ -35,7 +35,7 @@ from giw.data.vicinity import MOVES, are_images, even_uniforms, jittered, mixed,
 from giw.methods.averaging import first_averages, moved_averages
 from giw.methods.giw import GIW
 from giw.objective import effective_share, generalized_risk
-from giw.support import SupportSplit, SupportSplitter
+from giw.support import SupportSplit
 from giw.training import OWN, Batch, Evidence, Logs, Net, Params, as_input, sample_losses
 from giw.weights.class_ratio import class_ratio
 from giw.weights.loss_ranks import (
@@ -69,7 +69,7 @@ class GIWPlus(GIW):
 
     Parameters
     ----------
-    representation, split_on, splitter, weigh
+    representation, split_on, splitter, weigh, level
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
     weights : {"steady", "batch", "uniform"}, default="steady"
@@ -121,10 +121,6 @@ class GIWPlus(GIW):
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not self.noise >= 0:
             raise ValueError(f"noise must not be negative, got {self.noise}")
-
-    def _default_splitter(self, evidence: Evidence) -> SupportSplitter:
-        membership = "soft" if self.soft else "hard"
-        return SupportSplitter(membership=membership, random_state=evidence.random_state)
 
     def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
         """What the weights know of validation data, and where histogram and averages start."""
