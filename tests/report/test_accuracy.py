@@ -125,3 +125,32 @@ def test_the_usual_number_of_trials_is_the_most_frequent():
 )
 def test_differences_carry_their_sign_and_zero_none(value, text):
     assert signed(value) == text
+
+
+def test_split_giw_is_a_dash_where_giw_splits_and_missing_where_it_could_have_run():
+    prior = made_up(Run("mnist", "iii", "class_prior_10", "giw_split", 0, epochs=20), 0.8)
+    support = made_up(Run(*PLACE, "giw", 0, epochs=20), 0.9)
+    (experiment,), _ = gather([prior, support])
+    sheet = overview(experiment, "honest")
+    column = list(sheet.head).index("GIW, split")
+    cells = {row[0].text: row[column].text for row in sheet.groups[0].rows}
+    assert cells["support shift"] == "–"
+    assert cells["class prior 10"] == "80.0"
+    assert cells["class prior 100"] == "missing"
+    beside = against_paper(experiment, "mnist", "iii")
+    assert "GIW, split" not in [row[0].text for row in beside.groups[0].rows]
+
+
+def test_the_published_split_stands_beside_the_papers_giw_and_outside_the_contest():
+    runs = {("giw", ""): 0.90, ("giw", "osvm_code"): 0.95, ("diw", ""): 0.5}
+    results = [
+        made_up(Run(*PLACE, m, t, "published", v, epochs=20), a)
+        for (m, v), a in runs.items()
+        for t in (0, 1)
+    ]
+    (experiment,), _ = gather(results)
+    sheet = against_paper(experiment, "mnist", "iii")
+    row = row_of(sheet, "GIW, published split, threshold of the code")
+    assert [e.text for e in row[1:]] == ["95.16 ± 0.20", "95.00 ± 0.00", "2", "−0.16"]
+    assert not row[2].bold
+    assert row_of(sheet, "GIW")[2].bold
