@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giw.bench.estimate import EPOCH_SECONDS, Pace, in_words, measured_seconds, run_seconds
+from giw.bench.estimate import EPOCH_SECONDS, OF_GIW, Pace, in_words, measured_seconds, run_seconds
 from giw.bench.plan import Run
 from giw.bench.store import Result
 
@@ -22,7 +24,10 @@ def test_what_this_device_has_measured_counts():
 
 
 def test_without_a_measurement_the_known_figures_count():
-    assert run_seconds(RUN, "cuda", {}) == pytest.approx(30 * EPOCH_SECONDS["cuda"]["mnist"])
+    giw = run_seconds(RUN, "cuda", {})
+    assert giw == pytest.approx(30 * EPOCH_SECONDS["cuda"]["mnist"])
+    slow = run_seconds(replace(RUN, method="mw_net"), "cuda", {})
+    assert slow == pytest.approx(giw * OF_GIW["cuda"]["mw_net"])
 
 
 @given(st.floats(0.1, 1e4), st.floats(0.1, 10.0), st.integers(1, 99))
