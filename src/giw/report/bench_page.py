@@ -12,6 +12,7 @@ import numpy as np
 from giw.bench.store import Result, Store
 from giw.report.ablations import SPLIT_WAYS, ablation_sheets, where
 from giw.report.accuracy import against_paper, coverage, overview, signed
+from giw.report.agreement import difference_sheet
 from giw.report.cells import DATASET_CASES, Experiment, Place, gather
 from giw.report.changes import changed_picture, protocol_picture
 from giw.report.drawings import (
@@ -225,7 +226,13 @@ def _experiment_sheets(experiment: Experiment) -> list[tuple[str, list[Sheet]]]:
     protocols, split = experiment.protocols(), split_sheet(experiment)
     return [
         ("Accuracy", [overview(experiment, protocol) for protocol in protocols]),
-        ("Beside the paper", [against_paper(experiment, *p) for p in experiment.dataset_cases]),
+        (
+            "Beside the paper",
+            [
+                *(difference_sheet(experiment, protocol) for protocol in protocols),
+                *(against_paper(experiment, *pair) for pair in experiment.dataset_cases),
+            ],
+        ),
         ("Learning curves", []),
         ("The split", [] if split is None else [split]),
         ("Time and weights", [time_sheet(experiment)] if protocols else []),

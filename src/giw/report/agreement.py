@@ -1,0 +1,67 @@
+"""How far our accuracies lie from the paper's, all settings at a glance."""
+
+from __future__ import annotations
+
+from scipy import stats
+
+from giw.bench.plan import PAPER_METHODS
+from giw.report.accuracy import signed
+from giw.report.cells import DATASET_CASES, Experiment, Key, Place
+from giw.report.paper import PaperFigure, paper_accuracy
+from giw.report.sheet import MISSING, Entry, Group, Sheet
+from giw.report.style import name_of, setting_name, shift_name
+from giw.report.tables import LEVEL, Row
+from giw.shift import SHIFTS
+
+PAPER_TRIALS = 5
+COMPARED = tuple(
+    method for method in PAPER_METHODS if method != "pooled"
+)  # the paper has no Pooled
+
+
+def agrees(row: Row, paper: PaperFigure) -> bool:
+    """Whether a two-sided Welch test does not tell our mean from the paper's at the 5 % level."""
+    if row.std is None:
+        return False  # one trial has no spread, and so no test
+    ours, theirs = 100 * row.mean, paper.mean
+    if row.std == 0 and paper.std == 0:  # no spread at all: the test would be 0 / 0
+        return abs(ours - theirs) < 0.005  # the paper prints two decimals
+    p_value = stats.ttest_ind_from_stats(
+        ours, 100 * row.std, row.n, theirs, paper.std, PAPER_TRIALS, equal_var=False
+    ).pvalue
+    return bool(p_value >= LEVEL)
+
+
+def difference_sheet(experiment: Experiment, protocol: str) -> Sheet:
+    """Ours minus the paper's, method by method; bold where a test does not tell them apart."""
+    groups, compared, agreed = [], 0, 0
+    for pair in DATASET_CASES:
+        lines = []
+        for shift in SHIFTS:
+            place = Place(*pair, shift)
+            line = [Entry(shift_name(shift))]
+            for method in COMPARED:
+                row = experiment.row(Key(place, protocol, method))
+                paper = paper_accuracy(*place, method)
+                if row is None or paper is None:
+                    line.append(MISSING)
+                    continue
+                same = agrees(row, paper)
+                compared, agreed = compared + 1, agreed + same
+                line.append(Entry(signed(100 * row.mean - paper.mean, 1), bold=same))
+            if any(entry is not MISSING for entry in line[1:]):
+                lines.append(line)
+        if lines:
+            groups.append(Group(setting_name(*pair), lines))
+    return Sheet(
+        name=f"differences-{experiment.slug}-{protocol}",
+        title=f"Difference from the paper, {experiment.name}, {protocol} protocol",
+        head=["setting", *map(name_of, COMPARED)],
+        groups=groups,
+        notes=[
+            "Our mean test accuracy minus the paper's, in points.",
+            f"Bold: in {agreed} of {compared} cells a two-sided Welch test does not tell our mean "
+            "from the paper's (five trials) at the 5 % level. The paper's spread leaves out the "
+            "draw of validation points, which is the same in all its trials.",
+        ],
+    )

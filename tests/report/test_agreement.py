@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+from scipy import stats
+from tests.report.test_accuracy import experiment_of, row_of
+
+from giw.report.agreement import agrees, difference_sheet
+from giw.report.paper import PaperFigure
+from giw.report.standing import standings
+
+
+def row(*accuracy):
+    return standings({"giw": dict(enumerate(accuracy))})["giw"]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 2.0, 3.0, 8.0])
+def test_the_test_is_welchs_on_samples_with_these_means_and_spreads(shift):
+    """Five numbers with the paper's mean and spread stand for the paper's trials."""
+    ours = np.array([0.90, 0.92, 0.91, 0.94])
+    shape = np.array([-2, -1, 0, 1, 2.0])
+    theirs = 92 + shift + shape / shape.std(ddof=1)
+    p_value = stats.ttest_ind(100 * ours, theirs, equal_var=False).pvalue
+    assert agrees(row(*ours), PaperFigure(92 + shift, 1.0)) == (p_value >= 0.05)
+
+
+def test_without_any_spread_only_the_same_figure_agrees():
+    assert agrees(row(0.4928, 0.4928), PaperFigure(49.28, 0.0))
+    assert not agrees(row(0.4930, 0.4930), PaperFigure(49.28, 0.0))
+    assert not agrees(row(0.4928), PaperFigure(49.28, 0.0))  # one trial allows no test
+
+
+def test_differences_stand_in_the_papers_order_and_agreement_is_counted():
+    """The paper has 95.16 ± 0.20 for GIW and 80.53 ± 1.23 for DIW."""
+    experiment = experiment_of(
+        ("giw", "honest", {0: 0.90, 1: 0.91, 2: 0.905}),
+        ("diw", "honest", {0: 0.80, 1: 0.82, 2: 0.80}),
+        ("pooled", "honest", {0: 0.90, 1: 0.90, 2: 0.9}),
+    )
+    sheet = difference_sheet(experiment, "honest")
+    assert [group.label for group in sheet.groups] == ["MNIST (iii)"]
+    assert len(sheet.rows) == 1
+    cells = dict(zip(sheet.head, row_of(sheet, "support shift"), strict=True))
+    assert cells["GIW"].text == "−4.7"
+    assert not cells["GIW"].bold
+    assert cells["DIW"].text == "+0.1"
+    assert cells["DIW"].bold
+    assert cells["CCSA"].missing
+    assert "Pooled" not in cells
+    assert "in 1 of 2 cells" in sheet.notes[1]
