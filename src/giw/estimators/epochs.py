@@ -20,6 +20,7 @@ from giw.training import (
     Net,
     OwnParams,
     Params,
+    Pretrained,
     Tensors,
     TrainingConfig,
     predict_in_blocks,
@@ -73,12 +74,13 @@ def cross_fitted_losses(
     *,
     folds: int,
     random_state: int,
+    pretrained: Pretrained | None = None,
 ) -> NDArray[np.float64]:  # (epochs,)
     r"""Mean loss of validation points after each epoch, under nets that have not seen them.
 
     Validation points join training or steer the weights, so the loss on them always falls.
     Here every fold of them is left out in turn: it neither joins, nor steers, nor enters the
-    split of the net that is judged on it.
+    split of the net that is judged on it. Pretraining sees no validation point and may be shared.
     """
     m = len(data.y_val)
     if not 2 <= folds <= m:
@@ -103,7 +105,10 @@ def cross_fitted_losses(
             if phase == "train":
                 total[epoch] += float(watched.losses(data.x_val[out], data.y_val[out]).sum())
 
-        train(watched, module, rest, config, random_state=random_state, on_epoch=look)
+        train(
+            watched, module, rest, config,
+            random_state=random_state, pretrained=pretrained, on_epoch=look,
+        )  # fmt: skip
     return total / m
 
 

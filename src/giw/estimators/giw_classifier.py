@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from giw.checks import as_generator
 from giw.estimators.epochs import cross_fitted_losses
+from giw.estimators.handover import best_handover, handover_losses
 from giw.estimators.inputs import as_net_input, check_together, class_labels, joint_classes
 from giw.estimators.saving import SavesToFolder
-from giw.methods import method_named
+from giw.methods import GIWPlus, method_named
 from giw.models import model_for
 from giw.support import SupportSplit, SupportSplitter
 from giw.training import (
@@ -53,6 +54,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         pretrained net.
     splitter : SupportSplitter, optional
         How these two split the validation data.
+    handover : "auto" or float, default="auto"
+        With ``method="giw_plus"``: the share of the risk inside the training support that weighted
+        training data carry, see :class:`giw.methods.GIWPlus`. ``"auto"`` chooses among 0, 0.2 and
+        0.8 by the loss on left-out validation points, in ``n_folds`` folds: that takes
+        3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 0.8.
     max_epochs, pretrain_epochs, batch_size, learning_rate, weight_decay
         See :class:`giw.training.TrainingConfig`.
     early_stopping : bool, default=False
@@ -83,6 +89,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Their share.
     n_epochs_ : int
         Epochs that the net was trained for.
+    handover_ : float or None
+        The share that GIW+ was trained with.
+    handover_loss_ : dict of float to float, or None
+        With ``handover="auto"``: loss on left-out validation points for each candidate.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
 
@@ -104,6 +114,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         method: str = "giw",
         split_on: str = "input",
         splitter: SupportSplitter | None = None,
+        handover: float | str = "auto",
         max_epochs: int = 50,
         pretrain_epochs: int = 10,
         batch_size: int = 64,
@@ -119,6 +130,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.method = method
         self.split_on = split_on
         self.splitter = splitter
+        self.handover = handover
         self.max_epochs = max_epochs
         self.pretrain_epochs = pretrain_epochs
         self.batch_size = batch_size
@@ -162,6 +174,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             decay_every=max(1, self.max_epochs // 2),
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
+        method = self._with_handover(method, module, data, config, seed)
         self.cross_fitted_loss_ = None
         if self.early_stopping and has_validation:
             self.cross_fitted_loss_ = cross_fitted_losses(
@@ -217,6 +230,24 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         if self.method in ("giw", "giw_plus"):
             return method_named(self.method, split_on=self.split_on, splitter=self.splitter)
         return method_named(self.method)
+
+    def _with_handover(
+        self, method: Method, module: nn.Module, data: Tensors, config: TrainingConfig, seed: int
+    ) -> Method:
+        self.handover_, self.handover_loss_ = None, None
+        if not isinstance(method, GIWPlus) or method.name != "giw_plus":
+            return method
+        self.handover_ = method.handover
+        if isinstance(self.handover, str) and self.handover != "auto":
+            raise ValueError(f"handover must be 'auto' or a number, got {self.handover!r}")
+        if self.handover != "auto":
+            self.handover_ = float(self.handover)
+        elif len(data.y_val) >= 2 * self.n_folds:
+            self.handover_loss_ = handover_losses(
+                method, module, data, config, folds=self.n_folds, random_state=seed
+            )
+            self.handover_ = best_handover(self.handover_loss_)
+        return replace(method, handover=self.handover_)
 
     def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:
         if self.module is None:

@@ -3,7 +3,7 @@ r"""GIW+: generalized importance weighting with steady weights and a tempered va
 .. math:: \kappa \alpha \frac1n \sum_i w_i \ell_i
           + \frac1m \sum_j (1 - \kappa s_j)\, \frac1K \sum_k
           \big[\lambda_{jk}\, \ell(\tilde x_{jk}, y_j)
-          + (1 - \lambda_{jk})\, w_{i(jk)}\, \ell(\tilde x_{jk}, y_{i(jk)})\big] , \qquad
+          + \kappa (1 - \lambda_{jk})\, w_{i(jk)}\, \ell(\tilde x_{jk}, y_{i(jk)})\big] , \qquad
           \tilde x_{jk} = \lambda_{jk}\, T_{jk} x_j + (1 - \lambda_{jk})\, x_{i(jk)}
 
 The generalized risk of :mod:`giw.methods.giw` with five things changed:
@@ -19,7 +19,7 @@ The generalized risk of :mod:`giw.methods.giw` with five things changed:
   :math:`\kappa`, and a split in error costs less.
 - *Copies*: each validation point comes K times, moved about where it is an image, jittered
   along the data where it is not, and mixed with training points, whose labels count by
-  their weights. The first copy is the point as it is.
+  their weights and the handover. The first copy is the point as it is.
 - *Averages* of the parameters predict.
 """
 
@@ -145,7 +145,7 @@ class GIWPlus(GIW):
         weight, state = self._weigh(params, batch, logits.shape[1], train_loss, own_loss[:m])
 
         partner_loss = sample_losses(logits[n:], batch.y[copies.partner])
-        trusted = (1 - copies.share) * weight[copies.partner]
+        trusted = self.handover * (1 - copies.share) * weight[copies.partner]
         val_loss = (copies.share * own_loss + trusted * partner_loss).view(-1, m).mean(0)  # (m,)
         inside = self.handover * self._inside(batch)
         alpha = self.handover * self._alpha(batch)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+import giw
+from giw.estimators.handover import HANDOVERS, best_handover
+
+
+def flipped_labels(share, n=120, m=40):
+    """Two blobs; a share of the training labels is flipped, validation labels are clean."""
+    rng = np.random.default_rng(0)
+    X, Xv = (rng.normal(size=(size, 5)) for size in (n, m))
+    y, yv = (x[:, 0] > 0 for x in (X, Xv))
+    return X, y ^ (rng.random(n) < share), Xv, yv
+
+
+def fitted(share, **settings):
+    X, y, Xv, yv = flipped_labels(share)
+    settings = {"max_epochs": 20, "pretrain_epochs": 3, "learning_rate": 0.005} | settings
+    clf = giw.GIWClassifier(method="giw_plus", random_state=0, **settings)
+    return clf.fit(X, y, X_val=Xv, y_val=yv)
+
+
+def test_useless_training_labels_are_left_alone_and_good_ones_are_used():
+    assert fitted(0.5).handover_ < 0.5
+    assert fitted(0.0).handover_ == 0.8
+
+
+def test_the_losses_of_all_candidates_are_there_to_look_at():
+    clf = fitted(0.5, max_epochs=2)
+    assert tuple(clf.handover_loss_) == HANDOVERS
+    assert clf.handover_ == min(clf.handover_loss_, key=clf.handover_loss_.get)
+
+
+def test_a_given_handover_is_taken_as_it_is():
+    clf = fitted(0.0, handover=0.35, max_epochs=1)
+    assert clf.handover_ == 0.35
+    assert clf.handover_loss_ is None
+    with pytest.raises(ValueError, match="handover must lie between 0 and 1"):
+        fitted(0.0, handover=2.0, max_epochs=1)
+    with pytest.raises(ValueError, match="'auto' or a number"):
+        fitted(0.0, handover="much", max_epochs=1)
+
+
+def test_too_few_validation_points_choose_nothing():
+    clf = fitted(0.0, n_folds=21, max_epochs=1)
+    assert clf.handover_ == 0.8
+    assert clf.handover_loss_ is None
+
+
+def test_other_methods_know_no_handover():
+    X, y, Xv, yv = flipped_labels(0.0)
+    clf = giw.GIWClassifier(method="pooled", max_epochs=1, random_state=0)
+    assert clf.fit(X, y, X_val=Xv, y_val=yv).handover_ is None
+
+
+def test_of_equal_losses_the_one_with_most_training_data_wins():
+    assert best_handover({0.0: 1.0, 0.2: 1.0, 0.8: 1.0}) == 0.8
+    assert best_handover({0.0: 1.0, 0.2: 0.5, 0.8: 1.0}) == 0.2
