@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,15 @@ CONTEXT.set_forkserver_preload(["tests.bench.tiny_grid"])
 N_RUNS = sum(len(job.runs) for job in tiny_grid.tiny_jobs())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def this_tree():
+    """The server of processes must import this tree, whatever else is installed."""
+    root = Path(__file__).parents[2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([f"{root}/src", str(root)]))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def forget_small_samples(monkeypatch):
     monkeypatch.setattr(engines, "paper_samples", engines.paper_samples)
@@ -28,7 +38,7 @@ def forget_small_samples(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def left_alone(tmp_path_factory):
+def left_alone(this_tree, tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     process = CONTEXT.Process(target=tiny_grid.run_tiny_grid, args=(folder,))
     process.start()
@@ -78,3 +88,37 @@ def test_two_processes_share_a_folder_and_do_no_run_twice(tmp_path, left_alone):
     assert sum(counts) == N_RUNS
     assert tables(tmp_path) == tables(left_alone)
     assert list((tmp_path / "claims").iterdir()) == []
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    process = CONTEXT.Process(target=tiny_grid.wait_in_workers, args=(tmp_path,))
+    process.start()
+    while len(list(tmp_path.glob("pid-*"))) < 2:
+        assert process.is_alive()
+        time.sleep(0.05)
+    workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
+    assert all(map(is_alive, workers))
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    deadline = time.monotonic() + 30
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(is_alive, workers))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "run_job", tiny_grid.die)
+    done = list(engines.run_jobs(tiny_grid.tiny_jobs(), engines.Place(tmp_path, None), processes=2))
+    assert len(done) == len(tiny_grid.tiny_jobs())
+    assert all("BrokenProcessPool" in one.error for one in done)

@@ -52,12 +52,8 @@ def test_the_grid_on_ray_is_the_grid_here(tmp_path, cluster, monkeypatch):
     assert there == here
 
 
-def die(job, place):
-    os._exit(1)
-
-
 def test_a_worker_that_dies_is_told_of(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(engines, "run_job", die)
+    monkeypatch.setattr(engines, "run_job", tiny_grid.die)
     (done,) = run_jobs(tiny_grid.tiny_jobs()[:1], Place(tmp_path, None), engine="ray")
     assert "WorkerCrashed" in done.error
     assert len(done.error.splitlines()) == 1

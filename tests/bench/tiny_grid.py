@@ -1,5 +1,7 @@
 """A grid small enough to run in seconds, for tests that start it in processes of their own."""
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -53,3 +55,21 @@ def run_tiny_grid(folder: Path, **choice) -> list[Done]:
 def tell_tiny_grid(folder: Path, written) -> None:
     """Run it in a process of its own and tell how many runs were written."""
     written.put(sum(done.written for done in run_tiny_grid(folder)))
+
+
+def wait_long(job: Job, place: Place) -> Done:
+    """In place of a job: tell who runs it, and take time."""
+    (place.store / f"pid-{os.getpid()}").touch()
+    time.sleep(600)
+    return Done(job, 0)
+
+
+def wait_in_workers(folder: Path) -> None:
+    """Two processes side by side that do nothing for long."""
+    engines.run_job = wait_long
+    list(run_jobs(tiny_jobs(), Place(Path(folder), None), processes=2))
+
+
+def die(job: Job, place: Place) -> Done:
+    """In place of a job: the process ends without a word, as when memory runs out."""
+    os._exit(1)

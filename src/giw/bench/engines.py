@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,11 +71,34 @@ def run_jobs(
         for job in jobs:
             yield run_job(job, place)
     else:
-        context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-        with ProcessPoolExecutor(processes, mp_context=context) as pool:
-            waiting = [pool.submit(run_job, job, place) for job in jobs]
-            for future in as_completed(waiting):
+        yield from _side_by_side(jobs, place, processes)
+
+
+def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator[Done]:
+    context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    pool = ProcessPoolExecutor(
+        processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(),)
+    )
+    try:
+        waiting = {pool.submit(run_job, job, place): job for job in jobs}
+        for future in as_completed(waiting):
+            try:
                 yield future.result()
+            except BrokenProcessPool as error:  # a process was killed, and the pool ends with it
+                yield Done(waiting[future], 0, f"BrokenProcessPool: {error}")
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # a reader who stops waits for no more jobs
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone, or it would keep its share of the GPU for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_job(job: Job, place: Place) -> Done:
