@@ -93,7 +93,7 @@ CIFAR = Setting(
     net=lambda: ResNet18(20),
     cases={"(iii) 100": tuple(range(100)), "(i) 40": PAPER_TRAINING_CLASSES},
     train_groups=PAPER_TRAINING_CLASSES,
-    layers=("stage1", "stage2", "stage3", "pool"),
+    layers=("raw", "stage1", "stage2", "stage3", "pool"),
     layer="pool",
     weight_decay=1e-4,
 )

@@ -11,4 +11,5 @@ def test_split_giw_splits_where_the_papers_giw_does_not():
 
 def test_the_split_differs_in_one_thing_only():
     assert make_method("giw", "soft", {}, splits=True) == method_named("giw", soft=True)
-    assert make_method("giw", "level_0.1", {}, splits=True) == method_named("giw", level=0.1)
+    by_level = make_method("giw", "level_0.1", {}, splits=True)
+    assert by_level == method_named("giw", level=0.1, least_posterior=0.0)

@@ -38,6 +38,21 @@ def test_islands_inside_and_outside_are_told_apart(trained):
     assert low < 2 / 3 < high
 
 
+def test_points_in_doubt_join_the_likelier_side():
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=(2_000, 2))
+    near, far = rng.normal(size=(100, 2)), rng.normal((3.2, 0), 1, (200, 2))
+    by_level = giw.SupportSplitter(random_state=0).fit(z).split(np.concatenate([near, far]))
+    leaning = giw.SupportSplitter(least_posterior=0.5, random_state=0).fit(z)
+    by_both = leaning.split(np.concatenate([near, far]))
+
+    assert (by_both.inside == (by_level.inside & (by_level.posterior > 0.5))).all()
+    assert by_both.inside[100:].mean() < 0.7 * by_level.inside[100:].mean()
+    assert by_both.alpha == by_both.inside.mean()
+    assert by_both.rule == "p > 0.05 and posterior > 0.5"
+    assert (leaning.split(near).inside == (leaning.split(near).p_value > 0.05)).mean() > 0.97
+
+
 def test_all_inside_and_all_outside(trained):
     rng = np.random.default_rng(2)
 
@@ -302,6 +317,7 @@ Z = np.random.default_rng(0).normal(size=(100, 4))
         (lambda: giw.SupportSplitter().split(Z), "call fit"),
         (lambda: giw.SupportSplitter(level=1.5).fit(Z), "between 0 and 1"),
         (lambda: giw.SupportSplitter(level=-1).fit(Z), "positive"),
+        (lambda: giw.SupportSplitter(least_posterior=1).fit(Z), "less than 1"),
         (lambda: giw.SupportSplitter(calibration_share=1).fit(Z), "between 0 and 1"),
         (lambda: giw.SupportSplitter(membership="fuzzy").fit(Z), "hard"),
         (lambda: giw.SupportSplitter(cells="class").fit(Z), "needs y_train"),

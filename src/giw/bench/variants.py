@@ -4,7 +4,7 @@
 ``input``, ``fc1``      the split sees inputs, or the hidden layer as in the paper
 ``osvm_text``, ``osvm_code``   the published split with either published threshold
 ``soft``                posterior membership in both terms
-``level_R``             the hard rule at another level
+``level_R``             p-values alone decide, at level R
 ``paper_bandwidth``     the published kernel width
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
@@ -94,7 +94,7 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
         }
         return GivenSplit(given=tuple((seed, tuple(map(bool, w))) for seed, w in wrong.items()))
     if name == "level":
-        return _giw(level=float(amount))(method)
+        return _giw(level=float(amount), least_posterior=0.0)(method)
     if variant.startswith("plus_"):
         _only(method, variant, "giw_plus")
         return method_named("giw_plus", **_plus_settings(variant))

@@ -61,7 +61,11 @@ class GIW(PlainMethod):
     weigh : DynamicWeights
         How weights are estimated.
     level : float, default=0.05
-        Share of inside points that the default splitter may call outside.
+        Share of inside points that the default splitter may call outside where all are inside.
+    least_posterior : float, default=0.5
+        Where inside and outside overlap, the default splitter puts points that are more likely
+        outside there: an inside point among them costs variance, an outside point among the
+        inside ones bias.
     soft : bool, default=False
         Whether membership is the posterior of being inside rather than yes or no, with the default
         splitter; a splitter of the user's own decides both for itself.
@@ -74,6 +78,7 @@ class GIW(PlainMethod):
     splitter: SupportSplitter | None = None
     weigh: Weigh = field(default_factory=DynamicWeights)
     level: float = 0.05
+    least_posterior: float = 0.5
     soft: bool = False
 
     def __post_init__(self) -> None:
@@ -105,7 +110,10 @@ class GIW(PlainMethod):
     def _default_splitter(self, evidence: Evidence) -> SupportSplitter:
         membership = "soft" if self.soft else "hard"
         return SupportSplitter(
-            level=self.level, membership=membership, random_state=evidence.random_state
+            level=self.level,
+            least_posterior=self.least_posterior,
+            membership=membership,
+            random_state=evidence.random_state,
         )
 
     def _representation(self, evidence: Evidence, splitter: SupportSplitter) -> tuple[Layer, bool]:

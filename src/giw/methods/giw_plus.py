@@ -69,7 +69,7 @@ class GIWPlus(GIW):
 
     Parameters
     ----------
-    representation, split_on, splitter, weigh, level
+    representation, split_on, splitter, weigh, level, least_posterior
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
     weights : {"steady", "batch", "uniform"}, default="steady"

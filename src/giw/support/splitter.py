@@ -48,6 +48,10 @@ class SupportSplitter(BaseEstimator):
     level : float, default=0.05
         Share of inside points that the hard rule may call outside; more of it makes the inside
         set smaller and purer.
+    least_posterior : float, default=0.0
+        Points with a smaller posterior of being inside are outside too, whatever their p-value.
+        At 0.5, where inside and outside overlap, a point joins the side that it more likely
+        belongs to; where they do not, nothing changes. At 0 the level alone decides.
     same_label : bool, default=False
         Compare each point with training rows of its own label only; then (x, y) is split rather
         than x, labels are needed everywhere, and a point's label is its cell.
@@ -99,6 +103,7 @@ class SupportSplitter(BaseEstimator):
         scorer: Any = "knn",
         *,
         level: float = 0.05,
+        least_posterior: float = 0.0,
         same_label: bool = False,
         membership: str = "hard",
         cells: str = "auto",
@@ -112,6 +117,7 @@ class SupportSplitter(BaseEstimator):
     ) -> None:
         self.scorer = scorer
         self.level = level
+        self.least_posterior = least_posterior
         self.same_label = same_label
         self.membership = membership
         self.cells = cells
@@ -227,6 +233,9 @@ class SupportSplitter(BaseEstimator):
         share, interval = mixture.share, mixture.interval
         inside = p_value > self.level  # never where the label is unseen: p is 0 there
         rule = f"p > {self.level:g}"
+        if self.least_posterior > 0:
+            inside = inside & (posterior > self.least_posterior)
+            rule += f" and posterior > {self.least_posterior:g}"
         if threshold is not None:
             inside = (-score > threshold) & seen
             rule = f"score_samples > {threshold:g}"
@@ -259,6 +268,10 @@ class SupportSplitter(BaseEstimator):
         if not 0 < check_positive(self.calibration_share, "calibration_share") < 1:
             raise ValueError(
                 f"calibration_share must lie between 0 and 1, got {self.calibration_share}"
+            )
+        if not 0 <= self.least_posterior < 1:
+            raise ValueError(
+                f"least_posterior must be at least 0 and less than 1, got {self.least_posterior}"
             )
         for name, allowed in (
             ("membership", ("hard", "soft")),
