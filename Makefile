@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast format clean
+.PHONY: help demo test check fast docs format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,11 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@$(PIP) --editable '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.runtime
+	@echo "installing what builds the site"
+	@$(PIP) --editable '.[docs]'
+	@touch $@
+
 demo: $(VENV)/.runtime  ## GIW beside its baselines on embedded real digits; writes giw-demo/report.html
 	@$(BIN)/giw demo
 
@@ -39,9 +44,13 @@ check: $(VENV)/.dev  ## lint and types
 fast: $(VENV)/.dev
 	@$(BIN)/python -m pytest --numprocesses 2
 
+docs: $(VENV)/.docs  ## the documentation as a site in site/, which opens from the disk
+	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 format: $(VENV)/.dev  ## rewrite the code in the house format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site
