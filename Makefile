@@ -45,7 +45,7 @@ fast: $(VENV)/.dev
 	@$(BIN)/python -m pytest --numprocesses 2
 
 docs: $(VENV)/.docs  ## the documentation as a site in site/, which opens from the disk
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
 format: $(VENV)/.dev  ## rewrite the code in the house format

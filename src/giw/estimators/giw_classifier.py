@@ -59,8 +59,14 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         training data carry, see :class:`giw.methods.GIWPlus`. ``"auto"`` chooses among 0, 0.2 and
         0.8 by the loss on left-out validation points, in ``n_folds`` folds: that takes
         3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 0.8.
-    max_epochs, pretrain_epochs, batch_size, learning_rate, weight_decay
-        See :class:`giw.training.TrainingConfig`.
+    max_epochs : int, default=50
+        Passes over the training data.
+    pretrain_epochs : int, default=10
+        Plain ones before that, for methods that start from a trained net.
+    batch_size : int, default=64
+    learning_rate : float, default=1e-3
+        Of Adam, here and before; see :class:`giw.training.TrainingConfig`.
+    weight_decay : float, default=1e-4
     early_stopping : bool, default=False
         Choose the number of epochs, at most ``max_epochs``, by the loss on validation points
         that took no part in training, weights or split: the validation data are cross-fitted in
