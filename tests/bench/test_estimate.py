@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giw.bench.estimate import EPOCH_SECONDS, OF_GIW, Pace, in_words, measured_seconds, run_seconds
+from giw.bench.estimate import (
+    EPOCH_SECONDS,
+    OF_GIW,
+    Pace,
+    in_words,
+    measured_seconds,
+    run_seconds,
+    speedup,
+)
 from giw.bench.plan import Run
 from giw.bench.store import Result
 
@@ -33,7 +41,7 @@ def test_without_a_measurement_the_known_figures_count():
 @given(st.floats(0.1, 1e4), st.floats(0.1, 10.0), st.integers(1, 99))
 def test_time_left_follows_the_speed_so_far(expected, slowness, percent):
     """Work that takes `slowness` times what was expected goes on to do so."""
-    pace = Pace(expected, processes=3)
+    pace = Pace(expected, speedup=3)
     assert pace.left(0.0) == pytest.approx(expected / 3)
     done = expected * percent / 100
     pace.advance(done)
@@ -50,3 +58,9 @@ def test_nothing_left_is_zero():
 @pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (600, "10 min"), (7200, "2.0 h")])
 def test_durations_in_words(seconds, words):
     assert in_words(seconds) == words
+
+
+def test_a_shared_gpu_is_not_as_many_gpus():
+    assert speedup(14, "cuda", measured=False) < 14
+    assert speedup(14, "cuda", measured=True) == 14  # measured while fourteen shared it
+    assert speedup(2, "cpu", measured=False) == 2

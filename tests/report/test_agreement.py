@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from tests.report.test_accuracy import experiment_of, row_of
 
-from giw.report.agreement import agrees, difference_sheet
+from giw.report.agreement import agrees, difference_sheet, trials_sheet
 from giw.report.paper import PaperFigure
 from giw.report.standing import standings
 
@@ -46,3 +46,16 @@ def test_differences_stand_in_the_papers_order_and_agreement_is_counted():
     assert cells["CCSA"].missing
     assert "Pooled" not in cells
     assert "in 1 of 2 cells" in sheet.notes[1]
+
+
+def test_trials_at_or_above_the_paper_are_counted():
+    """The paper has 95.16 under support shift."""
+    experiment = experiment_of(
+        ("giw", "honest", {0: 0.90, 1: 0.96, 2: 0.93}),
+        ("diw", "honest", {0: 0.99}),
+    )
+    sheet = trials_sheet(experiment)
+    (row,) = sheet.rows
+    texts = [entry.text for entry in row]
+    assert texts == ["honest", "90.00", "93.00", "96.00", "95.16", "1 of 3"]
+    assert trials_sheet(experiment_of(("diw", "honest", {0: 0.99}))) is None

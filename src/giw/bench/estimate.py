@@ -10,12 +10,13 @@ from giw.bench.store import Result
 
 PRETRAIN_EPOCHS = 10
 
-# Seconds of one epoch of one trial of GIW, for stores that have no result yet. On an H200: medians
-# of results/, where five trials were trained side by side and processes shared the GPU. On a
-# CPU: CPU seconds of a step times steps of an epoch, on two cores.
+# Seconds of one epoch of one trial of GIW, for folders that have no result yet. On an H200 that has
+# nothing else to do, five trials side by side: `python benchmarks/training.py cuda` for Color-MNIST,
+# MNIST by its number of steps, and CIFAR-20 a guess. On a CPU: CPU seconds of a step times the steps
+# of an epoch, on two cores.
 EPOCH_SECONDS: dict[str, dict[str, float]] = {
     "cpu": {"mnist": 7.0, "color_mnist": 70.0, "cifar20": 800.0},
-    "cuda": {"mnist": 0.08, "color_mnist": 0.23, "cifar20": 2.0},
+    "cuda": {"mnist": 0.025, "color_mnist": 0.055, "cifar20": 2.0},
 }
 # What a method takes of GIW's time; 1 where it is not named.
 OF_GIW: dict[str, dict[str, float]] = {
@@ -25,6 +26,7 @@ OF_GIW: dict[str, dict[str, float]] = {
     },
     "cuda": {"val_only": 0.6, "pretrain_val": 0.5, "reweight": 3.0, "mw_net": 7.0},
 }
+GPU_SHARED = 3.0  # fourteen processes on one H200 did about three times the work of one
 Measured = Mapping[tuple[str, str], float]  # seconds per epoch by data set and method
 
 
@@ -45,6 +47,11 @@ def run_seconds(run: Run, kind: str, measured: Measured) -> float:
     return measured.get((run.dataset, run.method), usual) * (run.epochs + PRETRAIN_EPOCHS)
 
 
+def speedup(processes: int, kind: str, *, measured: bool) -> float:
+    """How many times the work of one process several do; what was measured was measured so."""
+    return float(processes) if kind == "cpu" or measured else min(float(processes), GPU_SHARED)
+
+
 class Pace:
     """Time left, from how the work done so far compares with what was expected of it.
 
@@ -52,13 +59,13 @@ class Pace:
     ----------
     expected : float
         Seconds that all the work was expected to take on one process.
-    processes : int
-        How many work side by side; it matters only until something is done.
+    speedup : float
+        How many times as fast several processes are; it matters only until something is done.
     """
 
-    def __init__(self, expected: float, processes: int = 1) -> None:
+    def __init__(self, expected: float, speedup: float = 1.0) -> None:
         self.expected = expected
-        self.processes = processes
+        self.speedup = speedup
         self.done = 0.0
 
     def advance(self, expected: float) -> None:
@@ -69,7 +76,7 @@ class Pace:
         """Seconds left after so many."""
         rest = max(0.0, self.expected - self.done)
         if self.done == 0:
-            return max(0.0, rest / self.processes - elapsed)
+            return max(0.0, rest / self.speedup - elapsed)
         return rest * elapsed / self.done
 
 

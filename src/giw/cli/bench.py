@@ -68,7 +68,7 @@ def bench(
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """
     from giw.bench.engines import ENGINES, Place, default_device, default_threads, run_jobs
-    from giw.bench.estimate import in_words, measured_seconds, run_seconds
+    from giw.bench.estimate import in_words, measured_seconds, run_seconds, speedup
     from giw.bench.plan import group, plan
     from giw.bench.runner import device_name
     from giw.bench.store import Store
@@ -103,7 +103,8 @@ def bench(
     def expected(run: Run) -> float:
         return run_seconds(run, kind, measured)
 
-    guess = sum(map(expected, todo)) / processes
+    faster = speedup(processes, kind, measured=bool(measured))
+    guess = sum(map(expected, todo)) / faster
     console.print(
         f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(jobs)} jobs of "
         f"{epochs} epochs on {device}; about {in_words(guess)}"
@@ -113,7 +114,7 @@ def bench(
         raise typer.Exit(1)
     place = Place(out, data, device, default_threads(processes) if device == "cpu" else None)
     finished = {result.run.key: result.accuracy for result in results}
-    view = GridView(runs, jobs, expected, finished, processes)
+    view = GridView(runs, jobs, expected, finished, processes, faster)
     follow(view, run_jobs(jobs, place, engine=engine, processes=processes), console, quiet=quiet)
     took = in_words(time.perf_counter() - view.started)
     others = sum(not store.has(run) for run in todo)

@@ -33,6 +33,9 @@ class GridView:
     finished : mapping from key of a run to its accuracy
         What was done before.
     processes : int
+        How many jobs are at work at a time.
+    speedup : float
+        How many times as fast as one process they are expected to be.
     """
 
     runs: Sequence[Run]
@@ -40,6 +43,7 @@ class GridView:
     expected: Callable[[Run], float]
     finished: Mapping[str, float]
     processes: int = 1
+    speedup: float = 1.0
     failed: int = 0
     written: int = 0
     ended: int = 0
@@ -54,7 +58,7 @@ class GridView:
                 self.cells.setdefault((_row(run), run.method), []).append(self.finished[run.key])
         self.waiting = [(_row(job.first), job.first.method) for job in self.jobs]
         total = sum(self.expected(run) for job in self.jobs for run in job.runs)
-        self.pace = Pace(total, self.processes)
+        self.pace = Pace(total, self.speedup)
 
     def add(self, done: Done) -> str:
         """Take note of a job that ended; returns one line about it for a log."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from scipy import stats
 
-from giw.bench.plan import PAPER_METHODS
+from giw.bench.plan import PAPER_METHODS, PROTOCOLS
 from giw.report.accuracy import signed
 from giw.report.cells import DATASET_CASES, Experiment, Key, Place
 from giw.report.paper import PaperFigure, paper_accuracy
 from giw.report.sheet import MISSING, Entry, Group, Sheet
-from giw.report.style import name_of, setting_name, shift_name
+from giw.report.style import name_of, setting_name, shift_name, variant_name
 from giw.report.tables import LEVEL, Row
 from giw.shift import SHIFTS
 
@@ -63,5 +64,44 @@ def difference_sheet(experiment: Experiment, protocol: str) -> Sheet:
             f"Bold: in {agreed} of {compared} cells a two-sided Welch test does not tell our mean "
             "from the paper's (five trials) at the 5 % level. The paper's spread leaves out the "
             "draw of validation points, which is the same in all its trials.",
+        ],
+    )
+
+
+def trials_sheet(experiment: Experiment) -> Sheet | None:
+    """GIW trial by trial beside the paper's mean: how much can be the luck of a draw?"""
+    wanted = [
+        Key(place, protocol, "giw", variant)
+        for place in experiment.places_of(experiment.cells)
+        for protocol in PROTOCOLS
+        for variant in ("", "oracle", "osvm_code", "osvm_text")
+    ]
+    groups: dict[str, list[list[Entry]]] = {}
+    for key in wanted:
+        accuracy = [100 * value for value in experiment.accuracy(key).values()]
+        paper = paper_accuracy(*key.place, "giw")
+        if not accuracy or paper is None:
+            continue
+        variant = f", {variant_name(key.variant)}" if key.variant else ""
+        setting = f"{setting_name(*key.place[:2])}, {shift_name(key.place.shift)}"
+        numbers = (min(accuracy), float(np.median(accuracy)), max(accuracy), paper.mean)
+        above = sum(value >= paper.mean for value in accuracy)
+        groups.setdefault(setting, []).append(
+            [
+                Entry(f"{key.protocol}{variant}"),
+                *(Entry(f"{number:.2f}") for number in numbers),
+                Entry(f"{above} of {len(accuracy)}"),
+            ]
+        )
+    if not groups:
+        return None
+    return Sheet(
+        name=f"trials-{experiment.slug}",
+        title=f"GIW trial by trial, {experiment.name}",
+        head=["protocol", "least", "median", "most", "paper", "trials at or above it"],
+        groups=[Group(label, lines) for label, lines in groups.items()],
+        notes=[
+            "Test accuracy of single trials in percent, each the mean over the last ten epochs. "
+            "Under the honest protocol every trial has its own validation points."
         ],
     )

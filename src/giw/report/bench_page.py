@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from giw.bench.store import Result, Store
-from giw.report.ablations import SPLIT_WAYS, ablation_sheets, where
+from giw.report.ablations import SPLIT_WAYS_SHOWN, ablation_sheets, where
 from giw.report.accuracy import against_paper, coverage, overview, signed
-from giw.report.agreement import difference_sheet
+from giw.report.agreement import difference_sheet, trials_sheet
 from giw.report.cells import DATASET_CASES, Experiment, Place, gather
 from giw.report.changes import changed_picture, protocol_picture
 from giw.report.drawings import (
@@ -224,12 +224,14 @@ def _about(results: Sequence[Result]) -> dict[str, str]:
 def _experiment_sheets(experiment: Experiment) -> list[tuple[str, list[Sheet]]]:
     """Tables of methods as they are by the title of their section."""
     protocols, split = experiment.protocols(), split_sheet(experiment)
+    trials = trials_sheet(experiment)
     return [
         ("Accuracy", [overview(experiment, protocol) for protocol in protocols]),
         (
             "Beside the paper",
             [
                 *(difference_sheet(experiment, protocol) for protocol in protocols),
+                *([] if trials is None else [trials]),
                 *(against_paper(experiment, *pair) for pair in experiment.dataset_cases),
             ],
         ),
@@ -274,7 +276,9 @@ def _drawn(experiment: Experiment, kind: str) -> list[Picture]:
     elif kind == "protocol":
         picture = protocol_picture(experiment)
     elif kind == "split_way":
-        picture = changed_picture(experiment, "split-ways", ABLATIONS[kind], [kind], SPLIT_WAYS)
+        picture = changed_picture(
+            experiment, "split-ways", ABLATIONS[kind], [kind], SPLIT_WAYS_SHOWN
+        )
     elif kind == "soft":
         picture = changed_picture(experiment, "soft", ABLATIONS[kind], [kind], ["soft"])
     else:
