@@ -11,9 +11,9 @@ from giw.bench.store import Result
 PRETRAIN_EPOCHS = 10
 
 # Seconds of one epoch of one trial of GIW, for folders that have no result yet. On an H200 that has
-# nothing else to do, five trials side by side: `python benchmarks/training.py cuda` for Color-MNIST,
-# MNIST by its number of steps, and CIFAR-20 a guess. On a CPU: CPU seconds of a step times the steps
-# of an epoch, on two cores.
+# nothing else to do, five trials side by side: `python benchmarks/training.py cuda` for
+# Color-MNIST, MNIST by its number of steps, and CIFAR-20 a guess. On a CPU: CPU seconds of a step
+# times the steps of an epoch, on two cores.
 EPOCH_SECONDS: dict[str, dict[str, float]] = {
     "cpu": {"mnist": 7.0, "color_mnist": 70.0, "cifar20": 800.0},
     "cuda": {"mnist": 0.025, "color_mnist": 0.055, "cifar20": 2.0},
