@@ -215,6 +215,40 @@ def solver_table(seeds: int) -> None:
     )
 
 
+def dynamic_table(seeds: int) -> None:
+    """The fixed chain of operations inside a training step: what more steps buy."""
+    from giw.kernels import scale_free_gamma
+    from giw.weights import dynamic_kmm
+    from giw.weights.quadratic import DenseKernel, accelerated_gradient, interior_point, sum_bounds
+
+    print("## dynamic: the same problem inside a training step, width from the median distance\n")
+    torch.set_num_threads(1)
+    losses = [shape for seed in range(seeds) for shape in loss_shapes(seed).values()]
+    train, val = (torch.tensor(np.array(part)) for part in zip(*losses, strict=True))  # (p, n)
+    gamma = torch.tensor([scale_free_gamma(x) for x in train])[:, None, None]
+    kernel = torch.exp(-gamma * (train[..., None] - train[..., None, :]) ** 2)
+    kappa = 256 * torch.exp(-gamma * (train[..., None] - val[..., None, :]) ** 2).mean(-1)
+    problem = {"upper": 50.0, "bounds": sum_bounds(256)}
+    exact = interior_point(DenseKernel(kernel), kappa, ridge=1e-5, **problem)
+    kernel = kernel + 1e-5 * torch.eye(256, dtype=kernel.dtype)
+
+    def value(w):
+        return 0.5 * (w * (kernel @ w[..., None])[..., 0]).sum(-1) - (kappa * w).sum(-1)
+
+    least, start = value(exact), value(torch.ones_like(kappa))
+    one, member = train[0].float(), torch.ones(20)
+    rows = []
+    for n_steps in (30, 60, 120, 240, 1_000):
+        w = accelerated_gradient(kernel, kappa, n_steps=n_steps, **problem)
+        above = value(w) - least
+        (seconds,) = cpu_seconds(partial(dynamic_kmm, one, val[0].float(), member, n_steps=n_steps))
+        gap, gain = above / least.abs(), above / (start - least)
+        parts = (part for kind in (gap, gain) for part in (kind.median(), kind.max()))
+        rows.append([f"{n_steps:,}", f"{1e3 * seconds:.1f}", *(f"{part:.0e}" for part in parts)])
+    head = ["steps", "ms", "gap / objective, median", "largest", "gap / gain, median", "largest"]
+    table(head, rows)
+
+
 # ---- error
 
 
@@ -353,6 +387,7 @@ def main() -> None:
           f"{' '.join(sys.argv[1:])}`\n")  # fmt: skip
     if "solver" in only:
         solver_table(1 if chosen.quick else 3)
+        dynamic_table(1 if chosen.quick else 3)
     if "error" in only:
         seeds = chosen.seeds or (2 if chosen.quick else 10)
         error_table(
