@@ -199,7 +199,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             if self.weigh_on == "loss":
                 if isinstance(self.weights, str) and self.weights == "classifier":
                     # two features: nothing to choose, and a fit of milliseconds
-                    ratio = ClassifierRatio(features="linear", ridge=0.03)
+                    ratio = ClassifierRatio(features="linear", ridge=0.03, balanced=True)
             else:
                 at = z
                 if self.weigh_on == "xy":

@@ -318,7 +318,7 @@ def inside_and_weight(X: Any, X_val: Any, generator: np.random.Generator) -> tup
     folds = min(5, len(z_val))
     fold = stratified_folds(np.zeros(len(z)), folds, generator)
     val_fold = stratified_folds(np.zeros(len(z_val)), folds, generator)
-    ratio = ClassifierRatio(features="linear", ridge=0.1)
+    ratio = ClassifierRatio(features="linear", ridge=0.1, balanced=True)
     fitted = fit_ratio(ratio, z, z_val, inside, fold, val_fold)
     trust = 1.0 if fitted.left_out is None else likelihood_trust(fitted.left_out, inside)
     allowed = effective_trust(fitted.weight, LEAST_EFFECTIVE * len(z))
