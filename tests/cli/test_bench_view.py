@@ -84,3 +84,14 @@ def test_a_grid_taller_than_the_screen_shows_the_rows_at_work():
     table = shown(view, height=12)
     assert len(table.splitlines()) <= 12
     assert "…" in table
+
+
+def test_numbers_are_whole_in_a_narrow_window():
+    view = view_of(plan(datasets=["mnist"], trials=1))
+    for job in view.jobs[:10]:
+        view.add(Done(job, 1, accuracy=(0.876,)))
+    console = Console(file=io.StringIO(), width=80, height=40)
+    console.print(view)
+    text = console.file.getvalue()
+    assert text.count("87.6") == 10
+    assert max(map(len, text.splitlines())) <= 80

@@ -17,6 +17,8 @@ from giw.bench.engines import Done
 from giw.bench.estimate import Pace, in_words
 from giw.bench.plan import Job, Run
 
+Row = tuple[str, str, str, str, str]  # data set, case, shift, protocol, variant
+
 
 @dataclass
 class GridView:
@@ -52,7 +54,7 @@ class GridView:
     def __post_init__(self) -> None:
         self.methods = list(dict.fromkeys(run.method for run in self.runs))
         self.rows = list(dict.fromkeys(map(_row, self.runs)))
-        self.cells: dict[tuple[str, str], list[float]] = {}
+        self.cells: dict[tuple[Row, str], list[float]] = {}
         for run in self.runs:
             if run.key in self.finished:
                 self.cells.setdefault((_row(run), run.method), []).append(self.finished[run.key])
@@ -82,14 +84,14 @@ class GridView:
         return in_words(self.pace.left(time.perf_counter() - self.started))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        table.add_column("accuracy so far (%)", no_wrap=True)
-        for method in self.methods:
-            table.add_column(method, justify="right")
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+        table.add_column("accuracy (%)", no_wrap=True)
+        for method in self.methods:  # names may break where the window is narrow, numbers not
+            table.add_column(method, justify="right", min_width=4, overflow="fold")
         running = set(self.waiting[: self.processes])
         for row in self._window(max(3, console.size.height - 6), running):
             cells = (self._cell(row, m, (row, m) in running) for m in self.methods)
-            table.add_row(Text(row), *cells)
+            table.add_row(Text(self._name(row)), *cells)
         yield table
         bar = Table.grid(padding=(0, 1))
         bar.add_row(
@@ -98,7 +100,15 @@ class GridView:
         )
         yield bar
 
-    def _window(self, height: int, running: set[tuple[str, str]]) -> list[str]:
+    def _name(self, row: Row) -> str:
+        """A row in few letters; the protocol is told only where there are several."""
+        dataset, case, shift, protocol, variant = row
+        several = len({other[3] for other in self.rows}) > 1
+        short = shift.replace("label_noise_", "noise ").replace("class_prior_", "prior ")
+        parts = [dataset.replace("_mnist", ""), case, short, protocol if several else "", variant]
+        return " ".join(part for part in parts if part)
+
+    def _window(self, height: int, running: set[tuple[Row, str]]) -> list[Row]:
         """As many rows as the screen holds, those at work among them."""
         if len(self.rows) <= height:
             return self.rows
@@ -106,7 +116,7 @@ class GridView:
         last = min(len(self.rows), max((at_work or [0])[-1] + 2, height))
         return self.rows[last - height : last]
 
-    def _cell(self, row: str, method: str, running: bool) -> Text:
+    def _cell(self, row: Row, method: str, running: bool) -> Text:
         done = self.cells.get((row, method), [])
         if done:
             return Text(f"{100 * np.mean(done):.1f}", style="bold" if method == "giw" else "")
@@ -130,9 +140,8 @@ def follow(view: GridView, stream: Iterable[Done], console: Console, *, quiet: b
             live.refresh()
 
 
-def _row(run: Run) -> str:
-    variant = f" {run.variant}" if run.variant else ""
-    return f"{run.dataset} {run.case} {run.shift} {run.protocol}{variant}"
+def _row(run: Run) -> Row:
+    return run.dataset, run.case, run.shift, run.protocol, run.variant
 
 
 def _mean_and_spread(accuracy: Sequence[float]) -> str:
