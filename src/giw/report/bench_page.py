@@ -287,8 +287,9 @@ def _drawn(experiment: Experiment, kind: str) -> list[Picture]:
 
 
 def _image_sections(experiments: Sequence[Experiment], remarks: list[str]) -> list[Section]:
-    kernels = [p for e in experiments for p in kernel_pictures(e, remarks)]
-    samples = [p for e in experiments for p in [sample_picture(e, remarks)] if p is not None]
+    # of the first experiment that has them: more epochs or another seed show the same kind of thing
+    kernels = next((k for e in experiments if (k := kernel_pictures(e, remarks))), [])
+    samples = next(([s] for e in experiments if (s := sample_picture(e, remarks))), [])
     absent = "Missing: no result among these stores {}."
     return [
         Section(
