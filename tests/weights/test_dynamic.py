@@ -5,7 +5,7 @@ from benchmarks.loss_shapes import loss_shapes
 from numpy.testing import assert_allclose
 from torch.func import vmap
 
-from giw.weights import dynamic_kmm, kmm
+from giw.weights import cross_width, dynamic_kmm, kmm
 
 SHAPES = loss_shapes()
 
@@ -15,7 +15,7 @@ def batch(shape, dtype=torch.float32):
     return torch.as_tensor(train, dtype=dtype), torch.as_tensor(val, dtype=dtype)
 
 
-@pytest.mark.parametrize("bandwidth", ["median", "paper", 0.5])
+@pytest.mark.parametrize("bandwidth", ["cross", "median", "paper", 0.5])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_weights_have_mean_one_and_are_not_negative(shape, bandwidth):
     w = dynamic_kmm(*batch(shape), bandwidth=bandwidth)
@@ -30,7 +30,7 @@ def test_many_steps_reach_the_weights_of_the_exact_solver():
     """With a ridge that determines the minimiser the two roads meet."""
     train, val = batch("larger", torch.float64)
 
-    steps = dynamic_kmm(train, val, ridge=1.0, n_steps=3_000)
+    steps = dynamic_kmm(train, val, bandwidth="median", ridge=1.0, n_steps=3_000)
 
     exact = kmm(train, val, ridge=1.0, tolerance=1e-9)
     torch.testing.assert_close(steps, exact, rtol=1e-3, atol=1e-3)
@@ -121,3 +121,50 @@ def test_larger_validation_losses_weigh_larger_training_losses_more():
 def test_an_unknown_bandwidth_is_refused():
     with pytest.raises(ValueError, match="bandwidth must be one of"):
         dynamic_kmm(*batch("same"), bandwidth="silverman")
+
+
+def test_cross_width_is_the_root_mean_squared_distance():
+    generator = torch.Generator().manual_seed(0)
+    train = torch.rand(2, 30, 3, generator=generator, dtype=torch.float64)
+    val = 5 + torch.rand(2, 7, 3, generator=generator, dtype=torch.float64)
+    member = torch.rand(2, 7, generator=generator, dtype=torch.float64)
+
+    squares = (train[:, :, None] - val[:, None]).square().sum(-1)  # (2, 30, 7)
+    expected = ((squares * member[:, None]).sum((1, 2)) / (30 * member.sum(1))).sqrt()
+
+    torch.testing.assert_close(cross_width(train, val, member)[:, 0, 0], expected)
+    one = cross_width(train[..., :1], val[..., :1])[:, 0, 0]  # losses: twice as wide
+    squares = (train[:, :, None, 0] - val[:, None, :, 0]).square().mean((1, 2))
+    torch.testing.assert_close(one, 2 * squares.sqrt())
+
+
+def test_cross_width_of_points_that_coincide_or_of_no_members_is_positive():
+    same = torch.full((5, 1), 0.3)
+
+    assert cross_width(same, same[:2]) == 1
+    assert cross_width(torch.arange(4.0)[:, None], same, torch.zeros(5)) > 0
+
+
+def test_a_rare_class_gets_its_weight_although_most_losses_are_alike():
+    """Three of 256 losses are large and half of validation's: the median distance sees neither."""
+    generator = torch.Generator().manual_seed(0)
+    rare = torch.arange(256) < 3
+    train = torch.where(rare, 1.5 + torch.rand(256, generator=generator), 1e-3)
+    train = train + 1e-3 * torch.rand(256, generator=generator)
+    val = torch.where(torch.arange(20) < 10, 2.0, 1e-3) + 1e-3 * torch.rand(20, generator=generator)
+
+    share = {
+        rule: dynamic_kmm(train, val, bandwidth=rule)[rare].sum() / 256
+        for rule in ("cross", "median")
+    }
+
+    assert 0.4 < share["cross"] < 0.6
+    assert share["median"] < 0.1
+
+
+def test_scaling_losses_changes_nothing():
+    train, val = batch("larger", torch.float64)
+
+    torch.testing.assert_close(
+        dynamic_kmm(1e3 * train, 1e3 * val), dynamic_kmm(train, val), rtol=1e-6, atol=1e-6
+    )

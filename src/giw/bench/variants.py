@@ -5,7 +5,7 @@
 ``osvm_text``, ``osvm_code``   the published split with either published threshold
 ``soft``                posterior membership in both terms
 ``level_R``             p-values alone decide, at level R
-``paper_bandwidth``     the published kernel width
+``paper_bandwidth``, ``median_bandwidth``   the published kernel width, or the scale-free median
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_mix``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
@@ -176,6 +176,9 @@ def _giw(**settings: object) -> Callable[[str], Method]:
 SIMPLE: dict[str, Callable[[str], Method]] = {
     "hidden": lambda method: method_named(method, representation="hidden"),
     "paper_bandwidth": lambda method: method_named(method, weigh=DynamicWeights(bandwidth="paper")),
+    "median_bandwidth": lambda method: method_named(
+        method, weigh=DynamicWeights(bandwidth="median")
+    ),
     "input": _giw(split_on="input"),
     "fc1": _giw(split_on="hidden"),
     "osvm_text": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="text")),

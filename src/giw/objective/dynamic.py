@@ -10,6 +10,7 @@ from torch import Tensor
 
 from giw.checks import check_positive
 from giw.weights import dynamic_kmm
+from giw.weights.dynamic import BANDWIDTHS
 
 
 class Weigh(Protocol):
@@ -26,26 +27,28 @@ class DynamicWeights:
 
     Parameters
     ----------
-    bandwidth : {"median", "paper"} or float, default="median"
-        Width of the Gaussian kernel: the median distance (scale free:
-        :math:`\gamma = 1 / 2\,\mathrm{median}^2`), the published rule
+    bandwidth : {"cross", "median", "paper"} or float, default="cross"
+        Width of the Gaussian kernel: from the mean squared distance of training from validation
+        points (:func:`giw.weights.cross_width`), the median distance of training points
+        (:math:`\gamma = 1 / 2\,\mathrm{median}^2`), the published rule
         (:math:`\gamma = \mathrm{median}`, under which small losses all look alike), or a number.
+        The first two are scale free.
     ridge : float, default=1e-5
         Added to the kernel's diagonal; more of it evens the weights out.
     upper : float, default=50.0
         Largest weight before the mean is set to one.
     """
 
-    bandwidth: str | float = "median"
+    bandwidth: str | float = "cross"
     ridge: float = 1e-5
     upper: float = 50.0
 
     def __post_init__(self) -> None:
         """Refuse settings that no kernel has."""
         if isinstance(self.bandwidth, str):
-            if self.bandwidth not in ("median", "paper"):
+            if self.bandwidth not in BANDWIDTHS:
                 raise ValueError(
-                    f"bandwidth must be 'median', 'paper' or a positive number, "
+                    f"bandwidth must be one of {', '.join(BANDWIDTHS)} or a positive number, "
                     f"got {self.bandwidth!r}"
                 )
         else:

@@ -32,6 +32,7 @@ VARIANTS = {
     "osvm_code": "published split, threshold of the code",
     "soft": "soft membership",
     "paper_bandwidth": "published kernel width",
+    "median_bandwidth": "kernel width by the median",
     "oracle": "true split",
 }
 

@@ -9,7 +9,8 @@ from giw.kernels import median_pair_distance, pairwise_squared_distances
 from giw.weights.fused import fused_loss_weights, suits
 from giw.weights.quadratic import accelerated_gradient, sum_bounds
 
-BANDWIDTHS = ("median", "paper")
+BANDWIDTHS = ("cross", "median", "paper")
+LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
 
 
 @torch.no_grad()
@@ -18,7 +19,7 @@ def dynamic_kmm(
     z_val: Tensor,  # (m,) losses, or (..., m, d) features
     val_weight: Tensor | None = None,  # (..., m)
     *,
-    bandwidth: str | float = "median",
+    bandwidth: str | float = "cross",
     ridge: float = 1e-5,
     upper: float = 50.0,
     n_steps: int = 60,
@@ -47,9 +48,13 @@ def dynamic_kmm(
     val_weight : Tensor of shape (..., m), optional
         Membership of each validation point in the training support, 0 to 1 or boolean. Where all
         are zero there is nothing to match and the weights are one.
-    bandwidth : "median", "paper" or float
-        "median": the width is the median distance of the training points, scale free.
-        "paper": the inverse squared width γ *is* that median. A number is a width σ.
+    bandwidth : "cross", "median", "paper" or float
+        "cross": the width is the root mean squared distance of training from validation points,
+        twice that for losses; scale free, and wide enough to reach from most training points to
+        what validation holds and training lacks. "median": the median distance of the training
+        points, scale free; where most of them are alike (a rare class) it is so small that the
+        others get no weight. "paper": the inverse squared width γ *is* that median. A number is
+        a width σ.
     ridge : float
         Added to the diagonal of the kernel; more of it evens the weights out.
     upper : float
@@ -92,6 +97,9 @@ def _dynamic_weights(
     upper: float,
     n_steps: int,
 ) -> Tensor:  # (..., n)
+    if bandwidth == "cross":
+        width = cross_width(x_train, x_val, val_weight)  # (..., 1, 1)
+        x_train, x_val, bandwidth = x_train / width, x_val / width, 1.0
     if suits(x_train, x_val):
         return fused_loss_weights(
             x_train[..., 0],
@@ -117,17 +125,44 @@ def _dynamic_weights(
     return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0)
 
 
+def cross_width(
+    x_train: Tensor,  # (..., n, d)
+    x_val: Tensor,  # (..., m, d)
+    val_weight: Tensor | None = None,  # (..., m)
+) -> Tensor:  # (..., 1, 1)
+    r"""Root mean squared distance of training from validation points, twice that if d is one.
+
+    .. math:: \frac1n \sum_i \frac{\sum_j v_j (x_i - x_j^{\rm val})^2}{\sum_j v_j}
+              = \frac1n \sum_i (x_i - \bar x)^2
+              + \frac{\sum_j v_j (x_j^{\rm val} - \bar x)^2}{\sum_j v_j}
+
+    One where all points coincide.
+    """
+    center = x_train.mean(-2, keepdim=True)  # (..., 1, d)
+    own = (x_train - center).square().sum(-1).mean(-1)  # (...)
+    gap = (x_val - center).square().sum(-1)  # (..., m)
+    member = torch.ones_like(gap) if val_weight is None else val_weight
+    total = member.sum(-1)
+    theirs = (member * gap).sum(-1) / torch.where(total > 0, total, 1.0)
+    width = (LOSSES_WIDER if x_train.shape[-1] == 1 else 1.0) * (own + theirs).sqrt()
+    return torch.where(width > 0, width, 1.0)[..., None, None]
+
+
 def _gamma(x_train: Tensor, bandwidth: str | float) -> tuple[Tensor, Tensor]:
-    """Inverse squared width and median distance, (..., 1, 1) each."""
-    spread = median_pair_distance(x_train)[..., None, None]
+    """Inverse squared width and spread of the training points, (..., 1, 1) each."""
     # distances of equal points are rounding errors of their size: no width can be read off them
     rounding = 10 * torch.finfo(x_train.dtype).eps * x_train.square().mean((-2, -1), True).sqrt()
+    if _known(bandwidth) in ("median", "paper"):
+        spread = median_pair_distance(x_train)[..., None, None]
+    else:  # the root mean squared distance of two of them
+        away = x_train - x_train.mean(-2, keepdim=True)
+        spread = (2 * away.square().sum(-1).mean(-1)).sqrt()[..., None, None]
     spread = torch.where(spread > rounding, spread, 0.0)
     if bandwidth == "paper":
         return spread, spread
     if bandwidth == "median":
         return 0.5 / torch.where(spread > 0, spread, 1.0).square(), spread
-    return torch.full_like(spread, 0.5 / float(_known(bandwidth)) ** 2), spread
+    return torch.full_like(spread, 0.5 / float(bandwidth) ** 2), spread
 
 
 def _known(bandwidth: str | float) -> str | float:

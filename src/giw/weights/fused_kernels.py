@@ -85,15 +85,15 @@ def solve(
     rows = tl.arange(0, N)
     real = rows < n
     x = tl.load(x_ptr + rows, mask=real, other=0.0)  # (N,)
-    ordered = tl.sort(tl.where(real, x, float("inf")))
-    tl.store(vector_ptr + rows, ordered)
-    tl.debug_barrier()  # everyone can look up everyone's number
-
-    median = median_distance(vector_ptr, tl.where(real, ordered, 0.0), rows, n, N)
     # Σ over pairs of squared distances = n Σ (x − mean)²
     away = tl.where(real, x - tl.sum(x, axis=0) / n, 0.0)
-    mean_square = 2 * tl.sum(away * away, axis=0) / (n - 1)
-    spread = tl.where(median > 0, median, tl.sqrt(mean_square))
+    spread = tl.sqrt(2 * tl.sum(away * away, axis=0) / (n - 1))
+    if RULE != 2:
+        ordered = tl.sort(tl.where(real, x, float("inf")))
+        tl.store(vector_ptr + rows, ordered)
+        tl.debug_barrier()  # everyone can look up everyone's number
+        median = median_distance(vector_ptr, tl.where(real, ordered, 0.0), rows, n, N)
+        spread = tl.where(median > 0, median, spread)
     rounding = 1.1920929e-06 * tl.sqrt(tl.sum(x * x, axis=0) / n)
     spread = tl.where(spread > rounding, spread, 0.0)
     if RULE == 0:
