@@ -20,6 +20,7 @@ from giw.cli.messages import (
     say_json,
     say_notes,
 )
+from giw.cli.torchrun import torchrun_processes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,9 +74,22 @@ def fit(
 
         giw predict model/ more.csv -o predictions.csv
 
+    A net can be trained by several processes, on one machine or on several that all have the files;
+    each computes a share of every batch, the first one writes the model, and it is the model that
+    one process would have written, up to rounding:
+
+        torchrun --nproc-per-node 2 -m giw fit train.csv --val new.csv -l y --model net -o model/
+
     Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input.
     """
-    with one_line_errors("giw fit"):
+    with one_line_errors("giw fit"), torchrun_processes() as (rank, processes):
+        if processes > 1 and model is not Model.net:
+            raise ValueError(
+                f"{processes} processes can share the training of a net only; add --model net, or "
+                f"fit {model} in one process"
+            )
+        quiet = quiet or rank > 0  # one of them speaks and writes
+        as_json = as_json and rank == 0
         if model is not Model.net and method != "giw":
             raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
         check_writable(out, "name another folder with --out")
@@ -87,7 +101,9 @@ def fit(
         x_table, x_val_table = (table.without(label) for table in tables)
         encoder = TableEncoder.fit(x_table, x_val_table, categorical=categorical or ())
         X, X_val = encoder.encode(x_table), encoder.encode(x_val_table, strict=True)
-        estimator = _estimator(model, method, epochs, seed, verbose=not (quiet or as_json))
+        estimator = _estimator(
+            model, method, epochs, seed, verbose=not (quiet or as_json), distributed=processes > 1
+        )
         started = time.perf_counter()
         with heard_warnings() as warned:
             if model is Model.net or quiet or as_json:
@@ -98,11 +114,12 @@ def fit(
         seconds = time.perf_counter() - started
         table_notes = [note for table in tables for note in table.notes]
         notes = [*table_notes, *encoder.notes, *warned]
-        save(
-            estimator,
-            out,
-            notes={"table": encoder.to_dict(), "label": label, "model": str(model)},
-        )
+        if rank == 0:
+            save(
+                estimator,
+                out,
+                notes={"table": encoder.to_dict(), "label": label, "model": str(model)},
+            )
         say_notes(notes, quiet=quiet or as_json)
         _say_result(estimator, out, len(y), len(X_val), seconds, notes, as_json, quiet)
 
@@ -126,12 +143,18 @@ def _kind(labels: NDArray[Any]) -> str:
     return f"text such as {labels[0]!r}" if labels.dtype.kind == "U" else "numbers"
 
 
-def _estimator(model: Model, method: str, epochs: int, seed: int, *, verbose: bool) -> Any:
+def _estimator(
+    model: Model, method: str, epochs: int, seed: int, *, verbose: bool, distributed: bool
+) -> Any:
     import giw
 
     if model is Model.net:
         return giw.GIWClassifier(
-            method=method, max_epochs=epochs, random_state=seed, verbose=verbose
+            method=method,
+            max_epochs=epochs,
+            random_state=seed,
+            distributed=distributed,
+            verbose=verbose,
         )
     if model is Model.boosting:
         from sklearn.ensemble import HistGradientBoostingClassifier

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -75,6 +76,7 @@ def cross_fitted_losses(
     folds: int,
     random_state: int,
     pretrained: Pretrained | None = None,
+    ranks: dist.ProcessGroup | None = None,
 ) -> NDArray[np.float64]:  # (epochs,)
     r"""Mean loss of validation points after each epoch, under nets that have not seen them.
 
@@ -107,7 +109,7 @@ def cross_fitted_losses(
 
         train(
             watched, module, rest, config,
-            random_state=random_state, pretrained=pretrained, on_epoch=look,
+            random_state=random_state, pretrained=pretrained, on_epoch=look, ranks=ranks,
         )  # fmt: skip
     return total / m
 

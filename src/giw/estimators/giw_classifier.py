@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -78,6 +79,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         None draws a new seed for each fit.
     device : str, default="auto"
         ``"auto"`` takes a GPU where there is one.
+    distributed : bool, default=False
+        Share the rows of every batch among the processes of torch.distributed's default group, as
+        started by torchrun. All of them call ``fit`` with the same data and settings, and all get
+        the same net: that of a single process, up to rounding.
     verbose : bool, default=False
         Show a progress bar.
 
@@ -130,6 +135,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         n_folds: int = 3,
         random_state: int | None = None,
         device: str = "auto",
+        distributed: bool = False,
         verbose: bool = False,
     ) -> None:
         self.module = module
@@ -146,6 +152,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.n_folds = n_folds
         self.random_state = random_state
         self.device = device
+        self.distributed = distributed
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> GIWClassifier:
@@ -153,6 +160,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
 
         Without validation data this is plain training, and a warning says so.
         """
+        ranks = default_group() if self.distributed else None
         has_validation = check_together(X_val, y_val)
         x_train = as_net_input(self, X, "X", reset=True)
         labels = class_labels(y, len(x_train), "y", self)
@@ -162,7 +170,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             val_labels = class_labels(y_val, len(x_val), "y_val", self)
         self.classes_, codes, val_codes = joint_classes(labels, val_labels)
         method = self._method(has_validation=has_validation)
-        seed = _seed(self.random_state)
+        seed = _seed(self.random_state, ranks)
         self._point_shape = tuple(x_train.shape[1:])
         self._fit_scaling(x_train)
         device = _device(self.device)
@@ -180,16 +188,24 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             decay_every=max(1, self.max_epochs // 2),
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
-        method = self._with_handover(method, module, data, config, seed)
+        method = self._with_handover(method, module, data, config, seed, ranks)
         self.cross_fitted_loss_ = None
         if self.early_stopping and has_validation:
             self.cross_fitted_loss_ = cross_fitted_losses(
-                method, module, data, config, folds=self.n_folds, random_state=seed
+                method,
+                module,
+                data,
+                config,
+                folds=self.n_folds,
+                random_state=seed,
+                ranks=ranks,
             )
             config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
         self.n_epochs_ = config.epochs
         with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
-            record = train(method, module, data, config, random_state=seed, on_epoch=on_epoch)
+            record = train(
+                method, module, data, config, random_state=seed, on_epoch=on_epoch, ranks=ranks
+            )
         self.module_, self.history_ = record.module, record.history
         self.split_ = None if record.split is None else _as_numpy(record.split)
         self.alpha_ = None if record.split is None else float(record.split.alpha)
@@ -238,7 +254,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         return method_named(self.method)
 
     def _with_handover(
-        self, method: Method, module: nn.Module, data: Tensors, config: TrainingConfig, seed: int
+        self,
+        method: Method,
+        module: nn.Module,
+        data: Tensors,
+        config: TrainingConfig,
+        seed: int,
+        ranks: dist.ProcessGroup | None,
     ) -> Method:
         self.handover_, self.handover_loss_ = None, None
         if not isinstance(method, GIWPlus) or method.name != "giw_plus":
@@ -250,7 +272,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             self.handover_ = float(self.handover)
         elif len(data.y_val) >= 2 * self.n_folds:
             self.handover_loss_ = handover_losses(
-                method, module, data, config, folds=self.n_folds, random_state=seed
+                method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
             )
             self.handover_ = best_handover(self.handover_loss_)
         return replace(method, handover=self.handover_)
@@ -289,8 +311,21 @@ def _as_numpy(split: SupportSplit) -> SupportSplit:
     return replace(split, **tensors)
 
 
-def _seed(random_state: Any) -> int:
-    return int(as_generator(random_state).integers(2**31))
+def default_group() -> dist.ProcessGroup | None:
+    """The processes that torch.distributed knows of; None where there is only this one."""
+    if not (dist.is_available() and dist.is_initialized()):
+        raise ValueError(
+            "distributed=True but torch.distributed has no process group; start the program with "
+            "torchrun and call torch.distributed.init_process_group() first"
+        )
+    return dist.group.WORLD if dist.get_world_size() > 1 else None
+
+
+def _seed(random_state: Any, ranks: dist.ProcessGroup | None) -> int:
+    drawn = [int(as_generator(random_state).integers(2**31))]
+    if ranks is not None:  # without a seed every process has drawn its own
+        dist.broadcast_object_list(drawn, group=ranks, group_src=0)
+    return drawn[0]
 
 
 def _device(name: str) -> torch.device:

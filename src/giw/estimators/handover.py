@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch.distributed as dist
 from torch import nn
 
 from giw.estimators.epochs import cross_fitted_losses
@@ -22,18 +23,19 @@ def handover_losses(
     *,
     folds: int,
     random_state: int,
+    ranks: dist.ProcessGroup | None = None,
 ) -> dict[float, float]:
     r"""Mean loss of left-out validation points for each :math:`\kappa`, at the end of training.
 
     Every :math:`\kappa` descends the same risk, as far as weights and split are right. How far
     they are, and how far the validation points get by themselves, is what the loss tells.
     """
-    start = pretrain(module, data, config, random_state=random_state)
+    start = pretrain(module, data, config, random_state=random_state, ranks=ranks)
     found = {}
     for handover in HANDOVERS:
         curve = cross_fitted_losses(
             replace(method, handover=handover), module, data, config,
-            folds=folds, random_state=random_state, pretrained=start,
+            folds=folds, random_state=random_state, pretrained=start, ranks=ranks,
         )  # fmt: skip
         found[handover] = float(curve[-1])
     return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from giw.checks import check_finite
 from giw.objective.dynamic import DynamicWeights
+from giw.objective.gathering import first_rank_says, gather_rows
 from giw.objective.generalized import generalized_risk
 
 
@@ -26,11 +28,21 @@ class GIWObjective:
         Mean membership over the *whole* validation set, ``split.alpha``.
     bandwidth, ridge, upper
         See :class:`giw.objective.DynamicWeights`.
+    group : torch.distributed.ProcessGroup, optional
+        Processes that share a batch, for DistributedDataParallel: ``dist.group.WORLD``. Each calls
+        with its own part, all parts are gathered (without gradient), and *one* matching problem is
+        solved for the whole batch, so that the weights do not depend on the number of processes.
+        The value is scaled such that the mean of the gradients over the processes, which is what
+        DistributedDataParallel takes, is the gradient of the risk of the whole batch; the mean of
+        the values is that risk. Without a group the process is on its own.
+    shared_val : bool, default=False
+        With a group: whether every process calls with the *same* validation points rather than
+        with its part of them.
 
     Attributes
     ----------
     weight_ : Tensor of shape (n,)
-        Weights of the last call, mean one.
+        Weights of the last call, mean one; with a group, those of this process's points.
 
     Examples
     --------
@@ -51,13 +63,21 @@ class GIWObjective:
         bandwidth: str | float = "median",
         ridge: float = 1e-5,
         upper: float = 50.0,
+        group: dist.ProcessGroup | None = None,
+        shared_val: bool = False,
     ) -> None:
+        if shared_val and group is None:
+            raise ValueError(
+                "shared_val speaks of processes that share a batch; pass group= too, for example "
+                "torch.distributed.group.WORLD, or leave both out"
+            )
         if not 0 <= float(alpha) <= 1:
             raise ValueError(
                 f"alpha is a mean membership and lies between 0 and 1, got {alpha}; "
                 "pass split.alpha"
             )
         self.alpha = float(alpha)
+        self.group, self.shared_val = group, shared_val
         self.weigh = DynamicWeights(bandwidth=bandwidth, ridge=ridge, upper=upper)
 
     def __call__(
@@ -89,8 +109,33 @@ class GIWObjective:
         self._check_membership(membership, val_loss)
         if train_z is None or val_z is None:
             train_z, val_z = train_loss, val_loss
-        self.weight_ = self.weigh(train_z, val_z, membership)
+        if self.group is None:
+            self.weight_ = self.weigh(train_z, val_z, membership)
+        else:
+            self.weight_, of_train, of_val = self._shared(self.group, train_z, val_z, membership)
+            train_loss, val_loss = of_train * train_loss, of_val * val_loss
         return generalized_risk(train_loss, self.weight_, val_loss, membership, alpha=self.alpha)
+
+    def _shared(
+        self, group: dist.ProcessGroup, train_z: Tensor, val_z: Tensor, inside: Tensor
+    ) -> tuple[Tensor, float, float]:
+        r"""Weights of this process's points in the whole batch, and factors for its two means.
+
+        A process has n of the batch's N points, so its mean makes up n / N of the batch's; of R
+        processes the mean is taken, hence :math:`R n / N`: one where all parts have equal size.
+        """
+        ranks = dist.get_world_size(group)
+        if self.shared_val:
+            # the same points, but dropout or another make of machine may have changed their losses
+            val_z, inside = first_rank_says(val_z, inside, group=group)
+            (all_train,), (mine,) = gather_rows(train_z, group=group)
+            all_val, all_inside, of_val = val_z, inside, 1.0
+        else:
+            whole, (mine, _, _) = gather_rows(train_z, val_z, inside, group=group)
+            all_train, all_val, all_inside = whole
+            of_val = ranks * len(val_z) / len(all_val)
+        weight = self.weigh(all_train, all_val, all_inside)  # (N,), the same on every process
+        return weight[mine], ranks * len(train_z) / len(all_train), of_val
 
     def _check_membership(self, inside: Tensor, val_loss: Tensor) -> None:
         if inside.shape != val_loss.shape:

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
+from giw.objective.gathering import first_rank_says
 from giw.support import SupportSplit
 from giw.training.batches import BatchStream, hold_out, seeded_generator
 from giw.training.checkpoint import (
@@ -49,6 +51,7 @@ from giw.training.protocol import (
     prediction_params,
 )
 from giw.training.record import TrainingRecord
+from giw.training.sharded_net import ShardedNet
 from giw.training.tensors import Tensors
 from giw.training.threads import threads_for
 
@@ -78,6 +81,7 @@ def train(
     on_epoch: OnEpoch | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 1,
+    ranks: dist.ProcessGroup | None = None,
 ) -> TrainingRecord:
     """Train a net by a method.
 
@@ -106,8 +110,15 @@ def train(
         from there; on CPU it ends as if it had never stopped, bit for bit.
     checkpoint_every : int, default=1
         Epochs between two savings.
+    ranks : torch.distributed.ProcessGroup, optional
+        Processes that share the rows of every batch. All call with the same module, data, config
+        and random state, and all get the same record: that of a single process up to rounding
+        (and up to the draws of dropout). The first one alone writes the checkpoint, and all must
+        be able to read it.
     """
-    group = Group([module], [data], config or TrainingConfig(), [random_state], stacked=False)
+    group = Group(
+        [module], [data], config or TrainingConfig(), [random_state], stacked=False, ranks=ranks
+    )
     group.on_epoch = [on_epoch]
     if checkpoint is not None:
         group.save_to(checkpoint, method, checkpoint_every)
@@ -121,9 +132,10 @@ def pretrain(
     *,
     random_state: int = 0,
     on_epoch: OnEpoch | None = None,
+    ranks: dist.ProcessGroup | None = None,
 ) -> Pretrained:
     """Plain training on the training data, some of which is kept back for calibration."""
-    group = Group([module], [data], config, [random_state], stacked=False)
+    group = Group([module], [data], config, [random_state], stacked=False, ranks=ranks)
     group.on_epoch = [on_epoch]
     return group.pretrain()[0]
 
@@ -143,7 +155,8 @@ class Group:
     """Trials that take every step together; a single trial is a group of one.
 
     With ``stacked`` all parameters get a leading dimension of trials and the method's loss is
-    vectorised over it. Without, the group has one trial and nothing is added.
+    vectorised over it. Without, the group has one trial and nothing is added. With ``ranks`` the
+    rows of every step are shared among processes.
     """
 
     modules: Sequence[nn.Module]
@@ -154,6 +167,7 @@ class Group:
     on_epoch: Sequence[OnEpoch | None] = ()
     store: Checkpoint | None = None
     saved: Saved | None = None
+    ranks: dist.ProcessGroup | None = None
     started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
@@ -163,6 +177,10 @@ class Group:
         products = self.stacked or self.device.type == "cuda"
         form = by_products(module) if products else copy.deepcopy(module)
         self.net = FunctionalNet(form.train(), precision)
+        if self.ranks is not None:
+            if self.stacked:
+                raise ValueError("trials side by side are for one process; leave ranks out")
+            self.net = ShardedNet(form.train(), precision, group=self.ranks)
         self.flat = FlatData.of(self.datas)
 
     def save_to(self, path: str | os.PathLike[str], method: Method, every: int) -> None:
@@ -170,6 +188,25 @@ class Group:
         identity = run_identity(method, self.config, self.datas, self.random_states)
         self.store = Checkpoint(path, identity, every)
         self.saved = self.store.load()
+        if self.ranks is not None:
+            self._check_same_start(self.ranks)
+
+    def _check_same_start(self, ranks: dist.ProcessGroup) -> None:
+        """Processes that start at different epochs would wait for each other for ever."""
+        at = (-1, 0) if self.saved is None else (self.saved.phase == "train", self.saved.epoch)
+        found: list[Any] = [None] * dist.get_world_size(ranks)
+        dist.all_gather_object(found, at, group=ranks)
+        if any(other != found[0] for other in found):
+            path = "the checkpoint" if self.store is None else self.store.path
+            raise ValueError(
+                f"{path} is not the same for all {len(found)} processes; put it where every one of "
+                "them can read it, or remove it everywhere"
+            )
+
+    @property
+    def _writes(self) -> bool:
+        """Whether this process is the one that saves."""
+        return self.ranks is None or dist.get_rank(self.ranks) == 0
 
     def train(
         self, method: Method, pretrained: Sequence[Pretrained] | None = None
@@ -259,7 +296,8 @@ class Group:
                         trial["test_accuracy"] = share
                 self._check_finite(values, name, epoch)
                 history.append(values)
-                if self.store is not None and self.store.due(epoch + 1, epochs):
+                due = self.store is not None and self.store.due(epoch + 1, epochs)
+                if self.store is not None and due and self._writes:
                     self.store.save(self._state(descent, states, phase, history, splits))
                 for call, trial in zip(self.on_epoch, values, strict=False):
                     if call:
@@ -392,15 +430,17 @@ class Group:
     ) -> Descent:
         return Descent(
             loss, self.net, params, optimizer, self.flat, inside, alpha,
-            stacked=self.stacked, captured=self.config.cuda_graph,
+            stacked=self.stacked,
+            # messages between processes are not recorded with a step
+            captured=self.config.cuda_graph and self.ranks is None,
         )  # fmt: skip
 
     def _evaluation(self, descent: Descent) -> Evaluation | None:
         if any(data.x_test is None or data.y_test is None for data in self.datas):
             return None
         return Evaluation(
-            self.net, prediction_params(descent.params), self.datas,
-            stacked=self.stacked, captured=self.config.cuda_graph,
+            self.net, prediction_params(descent.params), self.datas, stacked=self.stacked,
+            captured=self.config.cuda_graph and self.ranks is None,
         )  # fmt: skip
 
     def _evidence(self, trial: int, start: Pretrained) -> Evidence:
@@ -427,7 +467,10 @@ class Group:
             member = torch.zeros(len(data.y_val)) if split is None else split.membership
             inside.append(torch.as_tensor(member, dtype=torch.float32, device=self.device))
             alpha.append(0.0 if split is None else float(split.alpha))
-        return torch.cat(inside), torch.tensor(alpha, device=self.device)
+        member, share = torch.cat(inside), torch.tensor(alpha, device=self.device)
+        if self.ranks is not None:  # each process has split, and rounding must not part them
+            member, share = first_rank_says(member, share, group=self.ranks)
+        return member, share
 
     def _records(
         self,
@@ -456,7 +499,10 @@ class Group:
     def _randomness(self, phase: str) -> Iterator[None]:
         """Dropout draws from torch's global stream: seed a fork of it and put the old one back."""
         devices = [self.device] if self.device.type == "cuda" else []
-        seed = seeded_generator(self.random_states[0], f"{phase} dropout").initial_seed()
+        # processes that share a batch hold different rows of it, and drop out on their own
+        rank = 0 if self.ranks is None else dist.get_rank(self.ranks)
+        purpose = f"{phase} dropout" + f" of rank {rank}" * (rank > 0)
+        seed = seeded_generator(self.random_states[0], purpose).initial_seed()
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(seed)
             yield

@@ -1,0 +1,33 @@
+"""Commands as one of several processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def torchrun_processes() -> Iterator[tuple[int, int]]:
+    """Rank of this process and the number of processes; 0 and 1 unless torchrun started several.
+
+    They form a group as long as the context lasts: over NCCL where each has a GPU of its own, over
+    gloo otherwise.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    # other schedulers set WORLD_SIZE too, without saying where to meet
+    if "TORCHELASTIC_RUN_ID" not in os.environ or processes == 1:
+        yield 0, 1
+        return
+    import torch
+    import torch.distributed as dist
+
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    on_gpus = local < torch.cuda.device_count()
+    if on_gpus:
+        torch.cuda.set_device(local)
+    dist.init_process_group("nccl" if on_gpus else "gloo")
+    try:
+        yield dist.get_rank(), processes
+    finally:
+        dist.destroy_process_group()

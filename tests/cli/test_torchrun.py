@@ -1,0 +1,83 @@
+"""Commands and examples under torchrun, with two real processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tests.cli.tables import write_tables
+from typer.testing import CliRunner
+
+import giw
+from giw.cli import app
+from giw.cli.torchrun import torchrun_processes
+
+pytest.importorskip("pandas")
+ROOT = Path(__file__).parents[2]
+
+
+def torchrun(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone",
+         "--nproc-per-node", "2", *map(str, arguments)],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}/src"},
+    )  # fmt: skip
+
+
+def test_giw_fit_writes_the_model_of_one_process(tmp_path):
+    train, val = write_tables(tmp_path)
+    command = ["fit", train, "--val", val, "-l", "y", "--model", "net", "--epochs", "3"]
+    alone = CliRunner().invoke(app, [*map(str, command), "-o", str(tmp_path / "alone")])
+    assert alone.exit_code == 0, alone.output
+
+    done = torchrun("-m", "giw", *command, "-o", tmp_path / "shared")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Learned from 150 training and 45 validation rows") == 1
+    one, two = giw.load(tmp_path / "alone"), giw.load(tmp_path / "shared")
+    assert two.alpha_ == one.alpha_
+    expected, found = one.module_.state_dict(), two.module_.state_dict()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-4)
+
+
+def test_trees_are_for_one_process(tmp_path, monkeypatch):
+    train, val = write_tables(tmp_path)
+    for name, value in {
+        "TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda backend: None)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+
+    told = CliRunner().invoke(
+        app, ["fit", str(train), "--val", str(val), "-l", "y", "-o", str(tmp_path / "model")]
+    )
+
+    assert told.exit_code == 2
+    assert "2 processes can share the training of a net only; add --model net" in told.output
+
+
+def test_without_torchrun_there_is_one_process(monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "4")  # other schedulers set it too
+    with torchrun_processes() as found:
+        assert found == (0, 1)
+
+
+def test_a_distributed_fit_needs_a_process_group():
+    with pytest.raises(ValueError, match="start the program with torchrun"):
+        giw.GIWClassifier(distributed=True).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_the_example_for_several_machines_runs_on_two_processes():
+    done = torchrun(ROOT / "examples" / "multi_node.py", "--epochs", 15)
+
+    assert done.returncode == 0, done.stderr
+    count, accuracy = done.stdout.strip().split(" processes: accuracy ")
+    assert int(count) == 2
+    assert float(accuracy) > 0.7
