@@ -110,6 +110,17 @@ def test_the_likelihood_ratio_by_hand():
     assert_allclose(_likelihood_ratio(np.array([3, 6]), np.array([1, 2])), 0, atol=1e-12)
 
 
+def test_eight_labels_without_a_surprise_are_no_proof():
+    """One training label in five surprises; none of eight does with probability 0.8^8 = 0.17."""
+    z = np.zeros((400, 1))
+    f, none = np.resize([1.0, 0.0, 0.0, 0.0, 0.0], 400), np.zeros(8)
+    few = label_test(z, z[:8], np.ones(400), (f, none), (f, none), generator(0))
+    many = np.zeros(80)
+    found = label_test(z, z[:80], np.ones(400), (f, many), (f, many), generator(0))
+    assert few.p_value > 0.05
+    assert found.p_value < 1e-4
+
+
 def test_labels_are_compared_at_equal_features():
     """Where the surprise depends on x only, a shift of x is none of the labels."""
     rng = generator()

@@ -8,7 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import typer
 from tests.docs.pages import PAGES, ROOT, program, quoted_commands
+
+from giw.cli import app
 
 WITH_EXAMPLES = [page for page in PAGES if program(page.read_text())]
 # a demo of half a minute; the commands themselves have tests of their own
@@ -52,27 +55,20 @@ def test_the_pages_with_examples_are_found():
 
 
 @cache
-def options_of(*command: str) -> set[str]:
-    """All options that a command has, by its own help."""
-    words = [sys.executable, "-m", "giw"] if command[0] == "giw" else [sys.executable]
-    done = subprocess.run(
-        [*words, *command[1:], "--help"], capture_output=True, text=True, cwd=ROOT,
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", done.stdout))
+def options_of(program: str, name: str) -> set[str]:
+    """All options that a command or a script knows, from its source."""
+    if program == "giw":
+        command = typer.main.get_command(app).commands[name]
+        return {option for param in command.params for option in param.opts}
+    return set(re.findall(r'"(--?[a-z][\w-]*)"', (ROOT / name).read_text()))
 
 
 @pytest.mark.parametrize("page", READ, ids=lambda page: page.stem)
 def test_commands_that_a_page_names_have_these_options(page):
     """Benchmarks take hours; that they exist and know their options takes a second."""
-    for words in quoted_commands(page.read_text()):
-        if words[0] == "giw" and len(words) == 1:
-            continue
-        options = {word.split("=")[0] for word in words if word.startswith("-")}
-        nested = words[2:3] if "support.py" in words[1] else []
-        first = [words[0], words[1], *(w for w in nested if not w.startswith("-"))]
-        assert options <= options_of(*first) | {"-m"}, words
+    for program_name, name, *words in quoted_commands(page.read_text()):
+        options = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert options <= options_of(program_name, name), [program_name, name, *words]
 
 
 @pytest.mark.parametrize("page", READ, ids=lambda page: page.stem)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import norm, rankdata, t
 from sklearn.ensemble import ExtraTreesRegressor
 
 from giw.diagnosis.membership import TREES, fit_membership, in_blocks, judged_by_the_past
@@ -169,7 +169,10 @@ def label_test(
 
     which is right if either the weights :math:`\hat w` or the regression :math:`\hat\mu` is [1]_;
     both are cross-fitted. The surprise decides whether something is found, having less noise;
-    what is wrong says how much. Only rows inside the training support belong here: elsewhere
+    what is wrong says how much. If nothing has shifted, validation labels vary about the regression
+    as weighted training labels do, so the test takes the mean of both variances: few validation
+    rows often hold none of the rare labels that surprise much, and their own variance alone is
+    then too small. Only rows inside the training support belong here: elsewhere
     training has no labels to compare with.
 
     References
@@ -199,10 +202,12 @@ def label_test(
     share = np.minimum(weight, MOST_ODDS)[:, None] / np.minimum(weight, MOST_ODDS).sum()
     base = (share * there).sum(axis=0)  # (2,)
     difference = np.abs(here.mean(axis=0) - base)
-    error = np.sqrt(
-        here.var(axis=0, ddof=1) / m + np.sum(np.square(share * (there - base)), axis=0)
-    )
-    p_value = float(2 * norm.sf(difference[0] / max(error[0], 1e-12)))
+    of_train = np.sum(np.square(share * (there - base)), axis=0)
+    of_val = here.var(axis=0, ddof=1) / m
+    error = np.sqrt(of_val + of_train)
+    expected_of_val = float(share[:, 0] @ np.square(there - base)[:, 0]) / m
+    null = float(np.sqrt((of_val[0] + expected_of_val) / 2 + of_train[0]))
+    p_value = float(2 * t.sf(difference[0] / max(null, 1e-12), m - 1))
     return _test("label", float(difference[1]), float(error[1]), p_value)
 
 
