@@ -1,25 +1,20 @@
 """The grid on a real Ray, started here."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from tests.bench import tiny_grid
+from typer.testing import CliRunner
 
 from giw.bench import engines
 from giw.bench.engines import Place, run_jobs
 from giw.bench.plan import Job, Run
 from giw.bench.store import Store
+from giw.cli import app
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
-
-
-def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ValueError, match=r"giw\[ray\]"):
-        list(run_jobs([], Place(tmp_path, None), engine="ray"))
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +60,16 @@ def test_a_failing_job_on_ray_is_told_of_and_the_others_run(tmp_path, cluster):
     done = {d.job: d for d in run_jobs(jobs, Place(tmp_path, None, threads=1), engine="ray")}
     assert "99999" in done[broken].error
     assert done[jobs[1]].written == 2
+
+
+def test_the_command_runs_on_ray_and_does_nothing_twice(tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(engines, "paper_samples", lambda dataset, data_dir: tiny_grid.FEWER)
+    monkeypatch.setattr(engines, "_SAMPLES", {})
+    options = "--dataset mnist --case iii --shift support --method val_only --method pooled"
+    options += " --trials 2 --epochs 1 --device cpu --yes --engine ray"
+    command = ["bench", "--out", str(tmp_path), *options.split()]
+    first, second = (CliRunner().invoke(app, command, env={"COLUMNS": "200"}) for _ in range(2))
+    assert first.exit_code == 0, first.output
+    assert "4 runs in" in first.output
+    assert "4 done, 0 to do" in second.output
+    assert len(Store(tmp_path).read_all()[0]) == 4

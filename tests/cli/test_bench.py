@@ -1,4 +1,5 @@
 import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -54,6 +55,13 @@ def test_data_are_read_once(tmp_path, monkeypatch):
     done = bench(tmp_path, "--method", "pooled", "--shift", "label_noise_0.2")
     assert done.exit_code == 0, done.output
     assert reads == [("mnist", None)]
+
+
+def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = bench(tmp_path, "--engine", "ray")
+    assert done.exit_code == 2
+    assert "giw[ray]" in done.output
 
 
 def test_missing_data_are_one_line(tmp_path, monkeypatch):

@@ -63,10 +63,9 @@ def run_jobs(
         Local processes; several may share one GPU. 1 runs in this process. On Ray: how many jobs
         share a GPU.
     """
+    check_engine(engine)
     if engine == "ray":
         yield from _on_ray(jobs, place, processes)
-    elif engine != "local":
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     elif processes == 1:
         for job in jobs:
             yield run_job(job, place)
@@ -142,11 +141,20 @@ def _runner(dataset: str, place: Place) -> Runner:
     return _RUNNERS[key]
 
 
+def check_engine(engine: str) -> None:
+    """Refuse an engine that is unknown or not installed, before anything is planned."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    if engine == "ray":
+        try:
+            import ray  # noqa: F401
+        except ImportError:
+            raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'") from None
+
+
 def _on_ray(jobs: Sequence[Job], place: Place, per_gpu: int) -> Iterator[Done]:
-    try:
-        import ray
-    except ImportError:
-        raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'") from None
+    import ray
+
     if not ray.is_initialized():
         ray.init(log_to_driver=False)  # the cluster of RAY_ADDRESS, or a local one
     gpus = 1 / per_gpu if place.device.startswith("cuda") else 0.0

@@ -74,7 +74,7 @@ def bench(
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """
     from giw.bench.defaults import fill_in
-    from giw.bench.engines import ENGINES, Place, default_device, default_threads, run_jobs
+    from giw.bench.engines import Place, check_engine, default_device, default_threads, run_jobs
     from giw.bench.estimate import in_words, measured_seconds, run_seconds, speedup
     from giw.bench.plan import group, plan
     from giw.bench.runner import device_name
@@ -88,8 +88,7 @@ def bench(
     chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
     choice, filled_in = fill_in(chosen | {"trials": trials, "epochs": epochs}, kind)
     try:
-        if engine not in ENGINES:
-            raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+        check_engine(engine)
         runs = plan(
             **choice, variants=variant or ("",), protocols=protocol or ("honest",), seed=seed
         )
