@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 
 from giw.bench.plan import Run
 from giw.bench.store import Result
 from giw.report.cells import gather
-from giw.report.quality import split_sheet, time_sheet
+from giw.report.quality import commit_sheet, split_sheet, time_sheet
 
 
 def experiment_of(*results):
@@ -67,3 +69,17 @@ def test_times_are_over_all_runs_of_a_method_and_the_total_counts_ablations():
     assert by_name["GIW"] == ["2", "15.0", "10.0", "20.0", "0.50"]
     assert by_name["DIW"] == ["1", "5.0", "5.0", "5.0", "–"]
     assert "1,035 s" in sheet.notes[0]
+
+
+def test_versions_are_told_where_one_experiment_holds_several():
+    old, new = {"commit": "aaa"}, {"commit": "bbb"}
+    runs = [
+        replace(result("giw"), about=old),
+        replace(result("giw", trial=1), about=new),
+        replace(result("diw"), about=new),
+    ]
+    experiments, _ = gather(runs)
+    sheet = commit_sheet(experiments)
+    texts = [[entry.text for entry in row] for row in sheet.rows]
+    assert texts == [["aaa", "1", "GIW 1"], ["bbb", "2", "DIW 1, GIW 1"]]
+    assert commit_sheet(gather(runs[1:])[0]) is None

@@ -26,7 +26,7 @@ from giw.report.drawings import (
 from giw.report.figures import png_bytes
 from giw.report.page import Page, Picture, Section, write_page
 from giw.report.paper import paper_accuracy
-from giw.report.quality import split_sheet, time_sheet
+from giw.report.quality import commit_sheet, split_sheet, time_sheet
 from giw.report.scores import score_pictures
 from giw.report.sheet import Sheet, latex_sheet, markdown_sheet, text_sheet
 from giw.shift import SHIFTS
@@ -113,7 +113,7 @@ def read_folder(folder: str | Path) -> tuple[list[Result], list[str]]:
 def bench_sheets(results: Sequence[Result]) -> list[Sheet]:
     """The tables of :func:`bench_report` alone: no figure is drawn, so they are there at once."""
     experiments, _ = gather(results)
-    sheets = [coverage(experiments)]
+    sheets = _first_sheets(experiments)
     for experiment in experiments:
         for _, found in _experiment_sheets(experiment):
             sheets += found
@@ -206,9 +206,14 @@ def _files_section(
     return Section(
         title="What was run",
         text=files,
-        sheets=[coverage(experiments)],
+        sheets=_first_sheets(experiments),
         facts=_about(results),
     )
+
+
+def _first_sheets(experiments: Sequence[Experiment]) -> list[Sheet]:
+    commits = commit_sheet(experiments)
+    return [coverage(experiments), *([] if commits is None else [commits])]
 
 
 def _about(results: Sequence[Result]) -> dict[str, str]:

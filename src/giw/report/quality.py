@@ -85,6 +85,40 @@ def _mean(trials: Mapping[int, Result], name: str, digits: int = 2) -> Entry:
     return Entry(f"{np.mean(values):.{digits}f}{spread}")
 
 
+def commit_sheet(experiments: Sequence[Experiment]) -> Sheet | None:
+    """Which version made which methods' runs, where one experiment holds several."""
+    groups = []
+    for experiment in experiments:
+        runs: dict[str, dict[str, int]] = {}
+        for key, trials in experiment.cells.items():
+            for result in trials.values():
+                of_commit = runs.setdefault(result.about.get("commit") or "not known", {})
+                of_commit[key.method] = of_commit.get(key.method, 0) + 1
+        if len(runs) > 1:
+            lines = [
+                [
+                    Entry(commit),
+                    Entry(str(sum(counts.values()))),
+                    Entry(
+                        ", ".join(
+                            f"{name_of(m)} {counts[m]}" for m in experiment.methods if m in counts
+                        )
+                    ),
+                ]
+                for commit, counts in sorted(runs.items())
+            ]
+            groups.append(Group(experiment.name, lines))
+    if not groups:
+        return None
+    return Sheet(
+        name="commits",
+        title="Versions that stand in one table",
+        head=["commit", "runs", "runs by method"],
+        groups=groups,
+        notes=["A method may have changed between two versions; compare cells with that in mind."],
+    )
+
+
 def time_sheet(experiment: Experiment) -> Sheet:
     """Seconds per run and, where logged, the effective share of the training batch."""
     groups = []
