@@ -2,13 +2,14 @@
 
     python benchmarks/weights.py              # everything: about an hour on 2 cores
     python benchmarks/weights.py --quick      # a small version of everything, minutes
-    python benchmarks/weights.py --only solver --only error --only scale
+    python benchmarks/weights.py --only solver --only error --only rule --only scale
 
-Three tables, each printed as Markdown, ours and theirs from the same run on the same machine:
+Tables, each printed as Markdown, ours and theirs from the same run on the same machine:
 
 solver  KMM with the paper's problem (n = 256 losses, m = 20), processor seconds from losses to
         weights and relative gap of the objective, beside cvxopt, dense and sparse constraints.
 error   N(0, I) → N(0.75 e₁, I): what share of the squared error of equal weights is taken away.
+rule    when the classifier ratio takes richer functions, on ratios of three kinds.
 scale   one fit in a process of its own: processor seconds, peak memory above the data, error left,
         effective sample size.
 
@@ -38,6 +39,7 @@ from threadpoolctl import threadpool_limits
 import giw
 from loss_shapes import loss_shapes
 
+TABLES = ("solver", "error", "rule", "scale")
 SHIFT = 0.75
 OURS = {
     "giw kmm": giw.kmm,
@@ -308,12 +310,68 @@ def error_table(
     print(flush=True)
 
 
+# ---- rule
+
+
+def narrower(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """N(0, I) → N(0, 0.36 I) in two dimensions: a ratio that needs squares."""
+    rng = np.random.default_rng(seed)
+    train, val = rng.normal(size=(n, 2)), 0.6 * rng.normal(size=(m, 2))
+    return train, val, np.exp(-0.5 * (train**2).sum(1) * (1 / 0.36 - 1)) / 0.36
+
+
+def two_bumps(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """N(0, 2.25) → N(±1.2, 0.25): a ratio that needs kernel functions."""
+    rng = np.random.default_rng(seed)
+    train = 1.5 * rng.normal(size=(n, 1))
+    val = np.where(rng.random((m, 1)) < 0.5, -1.2, 1.2) + 0.5 * rng.normal(size=(m, 1))
+    x = train[:, 0]
+    bumps = np.exp(-2 * (x - 1.2) ** 2) + np.exp(-2 * (x + 1.2) ** 2)
+    return train, val, 1.5 * bumps / np.exp(-(x**2) / 4.5)
+
+
+def rule_table(seeds: range, n: int) -> None:
+    """The classifier's rule for richer functions, beside taking the lowest held-out loss."""
+    from giw.weights.classifier import HeldOut
+
+    print(
+        f"## rule: error left by the classifier ratio, n_train = {n}, seeds {seeds[0]} to "
+        f"{seeds[-1]}, median (mean); in brackets how often linear, quadratic, kernel functions\n"
+    )
+    truths = {
+        "shift, d = 1": partial(gaussian_pair, d=1),
+        "shift, d = 10": partial(gaussian_pair, d=10),
+        "narrower, d = 2": narrower,
+        "two bumps, d = 1": two_bumps,
+    }
+    one_error = HeldOut.clearly_above
+    rows = []
+    for name, draw in truths.items():
+        for m in (20, 200):
+            cells = []
+            for rule in (one_error, lambda self, other: bool(self.mean() > other.mean())):
+                HeldOut.clearly_above = rule
+                left, chosen = [], []
+                for seed in seeds:
+                    train, val, truth = draw(seed, n, m)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        found = giw.ClassifierRatio().fit(train, val)
+                    left.append(error_left(found.weight_, truth))
+                    chosen.append(found.features_)
+                often = [str(chosen.count(kind)) for kind in ("linear", "quadratic", "kernel")]
+                cells.append(f"{np.median(left):.2f} ({np.mean(left):.2f}) [{', '.join(often)}]")
+            rows.append([name, str(m), *cells])
+    HeldOut.clearly_above = one_error
+    table(["", "n_val", "better by one standard error", "lowest loss"], rows)
+
+
 # ---- scale
 
 
 def one_fit(name: str, n: int, m: int, d: int, seed: int) -> None:
     """In a process of its own: fit once and print seconds, GB, error left, sample size."""
-    weights = {**OURS, **peers()}[name]
+    weights = OURS[name] if name in OURS else peers()[name]
     train, val, truth = gaussian_pair(seed, n, m, d)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
@@ -383,7 +441,7 @@ def main() -> None:
     """Read the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few seeds, small sizes")
-    parser.add_argument("--only", action="append", choices=["solver", "error", "scale"])
+    parser.add_argument("--only", action="append", choices=TABLES)
     parser.add_argument("--seeds", type=int, help="draws per cell of the error table")
     parser.add_argument("--first-seed", type=int, default=0, help="of the error and scale tables")
     parser.add_argument("--most", type=int, default=1_000_000, help="largest n of the scale table")
@@ -398,7 +456,7 @@ def main() -> None:
         name, *numbers = chosen.one
         one_fit(name, *map(int, numbers))
         return
-    only = chosen.only or ["solver", "error", "scale"]
+    only = chosen.only or TABLES
     print(f"giw {giw.__version__}, torch {torch.__version__}, Python {platform.python_version()}, "
           f"{os.cpu_count()} cores; `python {Path(__file__).parent.name}/{Path(__file__).name} "
           f"{' '.join(sys.argv[1:])}`\n")  # fmt: skip
@@ -406,10 +464,12 @@ def main() -> None:
         solver_table(1 if chosen.quick else 3)
         dynamic_table(1 if chosen.quick else 3)
     first = chosen.first_seed
+    seeds = chosen.seeds or (2 if chosen.quick else 10)
     if "error" in only:
-        seeds = chosen.seeds or (2 if chosen.quick else 10)
         sizes = [20, 200] if chosen.quick else [20, 200, 1_000]
         error_table(range(first, first + seeds), sizes, [1, 10], 1_000, chosen.name)
+    if "rule" in only:
+        rule_table(range(first, first + seeds), 1_000)
     if "scale" in only:
         grid = [(256, 20, 1), (256, 200, 10), (1_000, 200, 10), (1_000, 1_000, 10)]
         grid += [(1_000, 200, 100), (10_000, 200, 10), (10_000, 1_000, 100)]

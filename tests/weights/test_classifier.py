@@ -3,10 +3,18 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from tests.cases.gaussian_pairs import gaussian_pair
 
 import giw
-from giw.weights.classifier import logistic_coefficients
+from giw.weights.basis import fold_numbers
+from giw.weights.classifier import (
+    HeldOut,
+    LinearFeatures,
+    held_out_losses,
+    logistic_coefficients,
+)
+from giw.weights.estimator import TwoSamples
 
 
 @pytest.mark.parametrize("odds", [0.4, 1.0, 3.0])
@@ -34,14 +42,15 @@ def test_the_gradient_vanishes_at_the_solution(odds):
     assert_allclose(gradient + penalty * theta, 0, atol=1e-7)
 
 
-def test_without_a_penalty_every_point_weighs_the_same():
+@pytest.mark.parametrize("n", [300, 1_500])
+def test_without_a_penalty_every_point_weighs_the_same(n):
     """Scores of the two samples balance: Σ_train P(val | x) φ = Σ_val P(train | x) φ."""
-    pair = gaussian_pair(0, n=300, m=40, d=2)
+    pair = gaussian_pair(0, n=n, m=40, d=2)
     est = giw.ClassifierRatio("linear", ridge=1e-9).fit(pair.train, pair.val)
 
     def side(x, power):
         ratio = est.weigh(x) * est.scale_
-        chance = 40 * ratio / (300 + 40 * ratio)
+        chance = 40 * ratio / (n + 40 * ratio)
         return (chance if power else 1 - chance) @ np.c_[np.ones(len(x)), x]
 
     assert_allclose(side(pair.train, True), side(pair.val, False), atol=1e-3)
@@ -110,3 +119,89 @@ def test_squares_are_chosen_where_the_spread_differs():
 def test_unknown_features_are_refused():
     with pytest.raises(ValueError, match="features must be one of"):
         giw.classifier_ratio([[0.0]], [[0.0]], features="cubic")
+
+
+@pytest.mark.parametrize("n", [150, 1_500])
+def test_a_foreign_classifier_sees_samples_that_weigh_the_same(n):
+    """Each sample weighs n, so that C = 1 / (n λ) is the penalty λ; every row counts."""
+    pair = gaussian_pair(1, n=n, m=40, d=2)
+    member = np.linspace(0.1, 1, 40)
+    foreign = LogisticRegression(C=1 / (0.05 * n), tol=1e-10)
+
+    theirs = giw.classifier_ratio(pair.train, pair.val, classifier=foreign, val_weight=member)
+
+    ours = giw.classifier_ratio(
+        pair.train, pair.val, features="linear", ridge=0.05, balanced=True, val_weight=member
+    )
+    assert_allclose(theirs, ours, rtol=1e-3)
+
+
+def test_a_foreign_classifier_that_is_sure_gives_numbers():
+    weight = giw.classifier_ratio(
+        [[0.0], [1.0], [2.0]], [[1.0], [1.1]], classifier=DecisionTreeClassifier()
+    )
+
+    assert np.isfinite(weight).all()
+
+
+@pytest.mark.parametrize(
+    ("odds", "on_val", "expected"),
+    [
+        # training: mean 0, variance of the mean 1/2; validation: variance ¼ Σ (v − mean)² = 0.02
+        (1.0, [0.5, 0.9], False),  # 0.7 is less than √0.52 = 0.721
+        (1.0, [0.55, 0.95], True),
+        (0.5, [0.55, 0.95], False),  # training counts twice: √2.02
+        (0.5, [1.25, 1.65], True),
+    ],
+)
+def test_one_standard_error_by_hand(odds, on_val, expected):
+    def losses(train, val):
+        share = torch.tensor([0.5, 0.5])
+        return HeldOut(torch.tensor(train), torch.tensor(val), share, odds)
+
+    nothing = losses([0.0, 0.0], [0.0, 0.0])
+
+    assert losses([-1.0, 1.0], on_val).clearly_above(nothing) == expected
+
+
+def test_the_mean_loss_counts_every_point_the_same():
+    """Four training points, two of validation: odds 1/2, and (Σ train + Σ val) / 2 in all."""
+    loss = HeldOut(torch.arange(4.0), torch.tensor([1.0, 5.0]), torch.tensor([0.5, 0.5]), 0.5)
+
+    assert loss.mean() == (0 + 1 + 2 + 3 + 1 + 5) / 2
+
+
+def test_points_held_out_take_no_part_in_the_fit():
+    pair = gaussian_pair(2, n=60, m=20, d=1)
+    train, val = (torch.as_tensor(x) for x in (pair.train, pair.val))
+    share = torch.full((20,), 1 / 20, dtype=torch.float64)
+
+    found = held_out_losses(LinearFeatures(False), TwoSamples(train, val, share), [0.1], odds=0.5)
+
+    fold, val_fold = fold_numbers(train, 10), fold_numbers(val, 10)
+    with_one = [torch.cat([torch.ones_like(x), x], 1) for x in (train, val)]
+    rest, rest_val = with_one[0][fold != 3], with_one[1][val_fold != 3]
+    theta = logistic_coefficients(
+        lambda: [rest],
+        len(rest),
+        rest_val,
+        torch.full((len(rest_val),), 1 / len(rest_val), dtype=torch.float64),
+        ridge=0.1,
+        odds=0.5,
+        start=torch.zeros(2).double(),
+    )
+    odds = [0.5 * (x @ theta).exp() for x in with_one]
+    assert_allclose(found.on_train[0, fold == 3], torch.log1p(odds[0])[fold == 3], atol=1e-3)
+    assert_allclose(
+        found.on_val[0, val_fold == 3], torch.log1p(1 / odds[1])[val_fold == 3], atol=1e-3
+    )
+
+
+def test_many_features_leave_the_richer_sets_out():
+    def tried(d):
+        points = torch.zeros(3, d).double()
+        return list(giw.ClassifierRatio()._maps(TwoSamples(points, points, points[:, 0])))
+
+    assert tried(50) == ["linear", "quadratic", "kernel"]
+    assert tried(51) == ["linear", "kernel"]
+    assert tried(301) == ["kernel"]

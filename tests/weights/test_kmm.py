@@ -178,3 +178,39 @@ def test_a_given_width_asks_for_features_in_their_own_units():
 
     assert est.bandwidth_ == pytest.approx(1.7)
     assert (est.units_.scale == 1).all()
+
+
+@pytest.mark.parametrize("ridge", ["auto", 1e-5])
+def test_an_upper_bound_of_one_leaves_equal_weights(ridge):
+    assert_allclose(giw.kmm(*two_samples(), ridge=ridge, upper=1.0), np.ones(60))
+
+
+@pytest.mark.filterwarnings("ignore::giw.weights.EffectiveSampleSizeWarning")
+def test_a_kernel_that_few_columns_do_not_span_is_solved_in_full():
+    """So narrow a kernel knows only equal points: w = min(u, κ / (1 + ρ)), before rescaling."""
+    train = np.arange(200.0)
+    counts = np.zeros(200)
+    counts[[3, 70, 199]] = [1, 2, 1]
+    val = np.repeat(train, counts.astype(int))
+    raw = (200 * counts / 4 / 1.5).clip(max=40)  # the sum, 106.7, is within its bounds
+
+    w = giw.kmm(train, val, gamma=1e4, ridge=0.5, upper=40.0, tolerance=1e-10)
+
+    assert_allclose(w, raw / raw.mean(), rtol=1e-3, atol=1e-3)
+
+
+def test_new_points_follow_the_weights_of_their_neighbours():
+    """With a given ridge: Σ k(x, x_i) w_i / Σ k(x, x_i)."""
+    train, val = two_samples()
+    est = giw.KMM(gamma=0.7, ridge=1.0).fit(train, val)
+    kernel = gaussian_kernel(val, train, gamma=0.7)
+
+    assert_allclose(est.weigh(val), kernel @ est.weight_ / kernel.sum(1), rtol=1e-6)
+
+
+def test_new_points_keep_to_the_upper_bound():
+    train, val = two_samples(n=200, m=60, shift=1.5)
+
+    est = giw.KMM(upper=2.0).fit(train, val)
+
+    assert (est.weigh(np.r_[train, val]) * est.scale_).max() == pytest.approx(2.0)

@@ -122,3 +122,23 @@ def test_unusual_bounds_and_ridges_reach_the_minimum_of_the_general_method(upper
     lowest = objective(general.numpy(), kernel, kappa, ridge=ridge)
     assert_allclose(objective(ours, kernel, kappa, ridge=ridge), lowest, rtol=1e-6)
     assert 0 <= ours.min() <= ours.max() <= upper
+
+
+def test_forces_balance_at_the_solution():
+    """Gradient = 0 between the bounds, ≥ 0 at zero, ≤ 0 at the upper bound."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(80, 1)), rng.normal(size=(10, 1)) + 1
+    features, _ = pivoted_cholesky(x, gamma=0.5, tolerance=1e-12)
+    kappa = 80 * gaussian_kernel(x, y, gamma=0.5).mean(1)
+
+    w = small_interior_point(
+        features, kappa, ridge=0.1, upper=1.5, bounds=sum_bounds(80), tolerance=1e-8
+    )
+
+    gradient = features @ (features.T @ w) + 0.1 * w - kappa
+    free = (w > 1e-4) & (w < 1.5 - 1e-4)
+    assert free.sum() > 3
+    assert (w > 1.5 - 1e-4).sum() > 3
+    assert_allclose(gradient[free], 0, atol=1e-3)
+    assert gradient[w < 1e-4].min() > -1e-3
+    assert gradient[w > 1.5 - 1e-4].max() < 1e-3
