@@ -286,7 +286,8 @@ def error_table(
                     warnings.simplefilter("ignore")
                     values.append(error_left(weights(train, val), truth))
             left[name][cell] = values
-        print(f"(done: d = {cell[0]}, n_val = {cell[1]})", file=sys.stderr, flush=True)
+        found = {name: round(float(np.median(left[name][cell])), 3) for name in methods}
+        print(f"(d = {cell[0]}, n_val = {cell[1]}: {found})", file=sys.stderr, flush=True)
     rows = [
         [name] + [f"{np.median(left[name][c]):.2f} ({max(left[name][c]):.2f})" for c in cells]
         for name in methods
