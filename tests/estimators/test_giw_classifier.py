@@ -158,7 +158,7 @@ def bad(**change):
         ({"y": np.array(["a"] * 160), "y_val": np.array(["a"] * 18)}, "at least two classes"),
         ({"y_val": np.zeros(18)}, "same kind of labels"),
         ({"X": np.array([["u", "v"]] * 160)}, "numeric"),
-        ({"y_val": None}, "come together"),
+        ({"y_val": None}, r"needs labels.*dann, train_only"),
     ],
 )
 def test_bad_input_is_named_with_a_way_out(change, words):
@@ -191,3 +191,20 @@ def test_clone_keeps_settings_and_forgets_the_fit():
     clf = clone(fitted(max_epochs=1))
     assert clf.max_epochs == 1
     assert not hasattr(clf, "module_")
+
+
+def test_dann_takes_validation_points_without_labels_and_does_as_with_them():
+    rng = np.random.default_rng(0)
+    X, Xv = rng.normal(size=(60, 2)), rng.normal(size=(12, 2)) + 1
+    y = np.where(X[:, 0] > 0, "a", "b")
+    clf = giw.GIWClassifier(method="dann", max_epochs=2, random_state=0)
+    without = clf.fit(X, y, X_val=Xv).predict_proba(X)
+    labelled = clf.fit(X, y, X_val=Xv, y_val=y[:12]).predict_proba(X)
+    np.testing.assert_array_equal(without, labelled)
+    with pytest.raises(ValueError, match="early stopping"):
+        clf.set_params(early_stopping=True).fit(X, y, X_val=Xv)
+
+
+def test_labels_without_points_are_a_mistake():
+    with pytest.raises(ValueError, match="without X_val"):
+        giw.GIWClassifier().fit(np.eye(4), [0, 1, 0, 1], y_val=[0, 1])

@@ -17,7 +17,13 @@ from torch import Tensor, nn
 from giw.checks import as_generator
 from giw.estimators.epochs import cross_fitted_losses
 from giw.estimators.handover import best_handover, handover_losses
-from giw.estimators.inputs import as_net_input, check_together, class_labels, joint_classes
+from giw.estimators.inputs import (
+    as_net_input,
+    check_labels_not_needed,
+    class_labels,
+    has_validation,
+    joint_classes,
+)
 from giw.estimators.saving import SavesToFolder
 from giw.methods import GIWPlus, method_named
 from giw.models import model_for
@@ -158,18 +164,26 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> GIWClassifier:
         """Train on (X, y), steered and completed by (X_val, y_val) from the test distribution.
 
-        Without validation data this is plain training, and a warning says so.
+        Without validation data this is plain training, and a warning says so. Without ``y_val``
+        only methods can be used that do not look at validation labels, such as ``"dann"``.
         """
         ranks = default_group() if self.distributed else None
-        has_validation = check_together(X_val, y_val)
+        validates = has_validation(X_val, y_val)
+        method = self._method(has_validation=validates)
+        if validates and y_val is None:
+            check_labels_not_needed(method)
+            if self.early_stopping:
+                raise ValueError("early stopping asks validation labels; pass y_val or turn it off")
         x_train = as_net_input(self, X, "X", reset=True)
         labels = class_labels(y, len(x_train), "y", self)
         x_val, val_labels = x_train[:0], labels[:0]
-        if has_validation:
+        if validates:
             x_val = self._validation_input(X_val, x_train)
+        if y_val is not None:
             val_labels = class_labels(y_val, len(x_val), "y_val", self)
         self.classes_, codes, val_codes = joint_classes(labels, val_labels)
-        method = self._method(has_validation=has_validation)
+        if y_val is None:
+            val_codes = np.zeros(len(x_val), dtype=np.int64)  # nobody looks at them
         seed = _seed(self.random_state, ranks)
         self._point_shape = tuple(x_train.shape[1:])
         self._fit_scaling(x_train)
@@ -190,7 +204,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         module = self._net(tuple(x_train.shape), seed).to(device)
         method = self._with_handover(method, module, data, config, seed, ranks)
         self.cross_fitted_loss_ = None
-        if self.early_stopping and has_validation:
+        if self.early_stopping and validates:
             self.cross_fitted_loss_ = cross_fitted_losses(
                 method,
                 module,

@@ -13,6 +13,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
 from giw.checks import as_labels, as_tensor
+from giw.methods import METHODS
+from giw.training import Method
 
 
 def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) -> Tensor:
@@ -75,8 +77,19 @@ def joint_classes(
     return classes, codes[: len(y)], codes[len(y) :]
 
 
-def check_together(X_val: Any, y_val: Any) -> bool:
-    """Whether there are validation data; points and labels come together."""
-    if (X_val is None) != (y_val is None):
-        raise ValueError("X_val and y_val come together; got only one of them")
+def has_validation(X_val: Any, y_val: Any) -> bool:
+    """Whether there are validation points; labels alone are a mistake."""
+    if X_val is None and y_val is not None:
+        raise ValueError("y_val came without X_val; pass both, or X_val alone")
     return X_val is not None
+
+
+def check_labels_not_needed(method: Method) -> None:
+    """Refuse unlabelled validation points where a method learns from their labels."""
+    if getattr(method, "needs_val_labels", True):
+        others = [name for name, make in METHODS.items() if not make().needs_val_labels]
+        raise ValueError(
+            f"method {method.name!r} needs labels of the validation points; pass y_val, or take a "
+            f"method that needs none ({', '.join(others)}), or giw.ReweightedClassifier, which "
+            "then weighs by points alone"
+        )

@@ -60,6 +60,11 @@ class DANN(PlainMethod):
         check_positive(self.width, "width")
         check_positive(self.learning_rate, "learning_rate")
 
+    @property
+    def needs_val_labels(self) -> bool:
+        """Telling domains apart takes none."""
+        return self.classify_val
+
     def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
         """The domain classifier."""
         z = net.with_hidden({**params, **net.buffers()}, x)[1].detach()  # (2, d)

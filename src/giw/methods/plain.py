@@ -11,6 +11,11 @@ from giw.training import NO_OWN_PARAMS, Evidence, Net, OwnParams, Params
 class PlainMethod:
     """No parameters or memory of its own and no split; a method overrides what it needs."""
 
+    @property
+    def needs_val_labels(self) -> bool:
+        """Whether labels of validation points are looked at."""
+        return True
+
     def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
         """No parameters besides the net's."""
         return NO_OWN_PARAMS

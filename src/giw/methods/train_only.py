@@ -24,6 +24,11 @@ class TrainOnly(PlainMethod):
     name: ClassVar[str] = "train_only"
     pretrains: ClassVar[bool] = True
 
+    @property
+    def needs_val_labels(self) -> bool:
+        """They are not looked at."""
+        return False
+
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """Mean training loss."""
         return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), {}
