@@ -6,7 +6,7 @@ import pytest
 from tests.bench.tiny_grid import SAMPLES
 from typer.testing import CliRunner
 
-from giw.bench import engines
+from giw.bench import engines, estimate
 from giw.bench.plan import Run
 from giw.bench.store import Store
 from giw.cli import app
@@ -62,6 +62,32 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch):
     done = bench(tmp_path, "--engine", "ray")
     assert done.exit_code == 2
     assert "giw[ray]" in done.output
+
+
+def test_hours_are_not_started_where_nobody_can_be_asked(tmp_path, monkeypatch):
+    monkeypatch.setitem(estimate.EPOCH_SECONDS["cpu"], "mnist", 1e6)
+    arguments = [word for word in SMALL if word != "--yes"]
+    done = runner.invoke(app, ["bench", "--out", str(tmp_path), *arguments])
+    assert done.exit_code == 2
+    assert "add --yes" in done.output
+    assert list(tmp_path.glob("*.json")) == []
+
+
+def test_what_was_not_named_is_told(tmp_path):
+    arguments = [*SMALL, "--trials", "1"]
+    done = runner.invoke(app, ["bench", "--out", str(tmp_path), *arguments[:4], *arguments[6:]])
+    assert "note: chosen for this machine: --shift support" in done.stderr
+    assert done.stdout.startswith("1 runs in")
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupt(job, place):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines, "run_job", interrupt)
+    done = bench(tmp_path)
+    assert done.exit_code == 1
+    assert "the same command goes on" in done.output
 
 
 def test_missing_data_are_one_line(tmp_path, monkeypatch):

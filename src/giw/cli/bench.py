@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from rich.console import Console
+
+from giw.cli.messages import FAILED, Quiet, err_console, one_line_errors, say_notes
 
 if TYPE_CHECKING:
     from giw.bench.plan import Run
+    from giw.bench.store import Store
+    from giw.cli.bench_view import GridView
 
 MACHINE = "what suits the machine"
 
@@ -61,7 +64,7 @@ def bench(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Start without asking, however long it takes.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run the paper's grid, or a part of it; what is done already is not done again.
 
@@ -73,65 +76,89 @@ def bench(
 
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """
-    from giw.bench.defaults import fill_in
-    from giw.bench.engines import Place, check_engine, default_device, default_threads, run_jobs
-    from giw.bench.estimate import in_words, measured_seconds, run_seconds, speedup
-    from giw.bench.plan import group, plan
-    from giw.bench.runner import device_name
-    from giw.bench.store import Store
-    from giw.bench.variants import check_variant
-    from giw.cli.bench_view import GridView, follow
+    with one_line_errors("giw bench"):
+        from giw.bench.defaults import fill_in
+        from giw.bench.engines import Place, check_engine, default_device, default_threads, run_jobs
+        from giw.bench.plan import plan
+        from giw.bench.store import Store
+        from giw.bench.variants import check_variant
+        from giw.cli.bench_view import follow
 
-    console = Console()
-    device = default_device() if device == "auto" else device
-    kind = "cuda" if device.startswith("cuda") else "cpu"
-    chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
-    choice, filled_in = fill_in(chosen | {"trials": trials, "epochs": epochs}, kind)
-    try:
+        device = default_device() if device == "auto" else device
+        kind = "cuda" if device.startswith("cuda") else "cpu"
+        chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
+        choice, filled_in = fill_in(chosen | {"trials": trials, "epochs": epochs}, kind)
         check_engine(engine)
-        runs = plan(
-            **choice, variants=variant or ("",), protocols=protocol or ("honest",), seed=seed
-        )
-        for name in variant or ():
+        variants, protocols = variant or ("",), protocol or ("honest",)
+        runs = plan(**choice, variants=variants, protocols=protocols, seed=seed)
+        for name in variants:
             check_variant(name)
         _check_data(runs, data)
-    except (ValueError, OSError) as error:
-        raise typer.BadParameter(str(error)) from None
-    store = Store(out)
-    for line in store.set_damaged_aside(runs):
-        console.print(f"[yellow]set aside[/yellow] {line}", highlight=False)
-    todo = [run for run in runs if not store.has(run)]
-    jobs = group(todo)
-    results = store.read_all()[0] if out.is_dir() else []
-    measured = measured_seconds(results, device_name(device))
-
-    def expected(run: Run) -> float:
-        return run_seconds(run, kind, measured)
-
-    faster = speedup(processes, kind, measured=bool(measured))
-    if filled_in:
-        console.print(f"chosen for this machine: {filled_in}", soft_wrap=True, highlight=False)
-    guess = sum(map(expected, todo)) / faster
-    console.print(
-        f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(jobs)} jobs of "
-        f"{choice['epochs']} epochs on {device}; about {in_words(guess)}"
-        + (", by what is in the folder" if measured else ""),
-        soft_wrap=True,
-    )
-    if guess > 3600 and not yes and not typer.confirm("That is long. Start?", default=True):
-        raise typer.Exit(1)
-    place = Place(out, data, device, default_threads(processes) if device == "cpu" else None)
-    finished = {result.run.key: result.accuracy for result in results}
-    view = GridView(runs, jobs, expected, finished, processes, faster)
-    follow(view, run_jobs(jobs, place, engine=engine, processes=processes), console, quiet=quiet)
-    took = in_words(time.perf_counter() - view.started)
-    others = sum(not store.has(run) for run in todo)
-    console.print(
-        f"{view.written} runs in {took}; see {out}/"
-        + (f"; {others} not done, by failure or because another process has them" if others else "")
+        store = Store(out)
+        notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
+        notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside(runs)]
+        say_notes(notes, quiet=quiet)
+        view, guess = _look_ahead(store, runs, device, processes)
+        if not quiet:
+            typer.echo(guess.words, err=True)
+        if guess.seconds > 3600 and view.jobs and not yes:
+            _ask()
+        place = Place(out, data, device, default_threads(processes) if kind == "cpu" else None)
+        try:
+            stream = run_jobs(view.jobs, place, engine=engine, processes=processes)
+            follow(view, stream, err_console(), quiet=quiet)
+        except KeyboardInterrupt:
+            typer.echo("giw bench: stopped; the same command goes on from here", err=True)
+            raise typer.Exit(FAILED) from None
+    left = sum(not store.has(run) for job in view.jobs for run in job.runs)
+    typer.echo(
+        f"{view.written} runs in {view.elapsed()}; see {out}/"
+        + (f"; {left} not done: they failed, or another process has them" if left else "")
     )
     if view.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
+
+
+class Guess(NamedTuple):
+    """How long it will take, and the plan in words."""
+
+    seconds: float
+    words: str
+
+
+def _look_ahead(
+    store: Store, runs: list[Run], device: str, processes: int
+) -> tuple[GridView, Guess]:
+    """What is to do, and how long that will take by what the folder has measured."""
+    from giw.bench.estimate import in_words, measured_seconds, run_seconds, speedup
+    from giw.bench.plan import group
+    from giw.bench.runner import device_name
+    from giw.cli.bench_view import GridView
+
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    results = store.read_all()[0] if store.folder.is_dir() else []
+    measured = measured_seconds(results, device_name(device))
+    todo = [run for run in runs if not store.has(run)]
+    jobs = group(todo)
+    faster = speedup(processes, kind, measured=bool(measured))
+    finished = {result.run.key: result.accuracy for result in results}
+    view = GridView(
+        runs, jobs, lambda run: run_seconds(run, kind, measured), finished, processes, faster
+    )
+    seconds = view.pace.left(0.0)
+    words = (
+        f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(jobs)} jobs of "
+        f"{runs[0].epochs} epochs on {device}; about {in_words(seconds)}"
+    )
+    return view, Guess(seconds, words + (", by what the folder has measured" if measured else ""))
+
+
+def _ask() -> None:
+    """Hours are started only by someone who knows it."""
+    if not sys.stdin.isatty():
+        raise ValueError("that takes more than an hour; add --yes to start it without being asked")
+    if not typer.confirm("That is long. Start?", default=True, err=True):
+        raise typer.Exit(FAILED)
 
 
 def _check_data(runs: list[Run], data: Path | None) -> None:

@@ -83,6 +83,10 @@ class GridView:
         """Time left in words."""
         return in_words(self.pace.left(time.perf_counter() - self.started))
 
+    def elapsed(self) -> str:
+        """Time since the start in words."""
+        return in_words(time.perf_counter() - self.started)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
         table.add_column("accuracy (%)", no_wrap=True)
