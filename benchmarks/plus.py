@@ -33,7 +33,7 @@ from giw.bench.plan import Run, group
 from giw.bench.store import Result, Store
 from giw.data import digits
 from giw.methods import GIWPlus
-from giw.methods.giw_plus import _validation_ranks, steady_weights
+from giw.methods.giw_plus import steady_weights, validation_ratios
 from giw.models import model_for
 from giw.objective import DynamicWeights
 from giw.shift import class_prior, label_noise, support_shift, trial_seeds
@@ -47,14 +47,15 @@ from giw.training import (
     pretrain,
     sample_losses,
 )
-from giw.weights.loss_ranks import at_points, loss_nodes, one_hot
+from giw.weights.loss_histogram import at_points, loss_nodes, one_hot
+from giw.weights.loss_modes import mode_ratio
 
 SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-support",
             "color_mnist-iii-label_noise_0.4")  # fmt: skip
 METHODS = (
     *("giw_plus", "giw", "pooled", "pooled_plus"),
-    *(f"giw_plus:plus_{part}" for part in ("no_ema", "no_mix", "no_augment", "one_copy")),
-    *(f"giw_plus:plus_{part}" for part in ("uniform", "batch_weights", "hard", "no_handover")),
+    *(f"giw_plus:plus_{part}" for part in ("no_ema", "mix_0.5", "no_augment", "one_copy")),
+    *(f"giw_plus:plus_{part}" for part in ("uniform", "batch_weights", "hard", "handover_0.8")),
     "giw_plus:plus_giw",
 )
 RIVALS = ("giw", "pooled", "giw:published")
@@ -263,11 +264,11 @@ def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray
         data.x_train, data.y_train, data.x_val, data.y_val, start.seen, lambda x: x, 0,
         logits=lambda x: predict_in_blocks(net, start.params, x),
     )  # fmt: skip
-    state = _validation_ranks(evidence, None)
+    state = validation_ratios(evidence, torch.ones(n_val))
     losses = sample_losses(evidence.logits(data.x_train), data.y_train)
     val_losses = sample_losses(evidence.logits(data.x_val), data.y_val)
-    histogram, ratio, density = state.values()
-    table = steady_weights(histogram, ratio, density, upper=GIWPlus().upper)
+    histogram, ratio, counts, _ = state.values()
+    table = steady_weights(histogram, ratio, mode_ratio(counts), upper=GIWPlus().upper)
     nodes, classes = loss_nodes(losses), one_hot(data.y_train, problem.n_classes)
     steady = at_points(table, nodes, classes).numpy()
     order = np.random.default_rng(0).permutation(len(losses))

@@ -6,10 +6,19 @@ from tests.methods.steps import a_batch, losses, start
 from tests.training.toy import toy_net, toy_tensors
 
 from giw.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
-from giw.methods.giw_plus import CLASSES, DENSITY, HISTOGRAM, STEP, steady_weights
+from giw.methods.giw_plus import (
+    ALPHA,
+    CLASSES,
+    COUNTS,
+    FIRST_COUNTS,
+    HISTOGRAM,
+    MOVED,
+    STEP,
+    steady_weights,
+)
+from giw.support import SupportSplitter
 from giw.training import AVERAGE, Batch, Evidence, FunctionalNet, TrainingConfig, train
-from giw.weights.loss_ranks import BINS
-from giw.weights.rank_density import STEPS
+from giw.weights.loss_histogram import BINS
 
 PLAIN = {"copies": 1, "mix": 0.0, "noise": 0.0, "average": 0.0, "soft": False, "handover": 1.0}
 
@@ -59,7 +68,7 @@ def test_mixed_copies_have_both_labels_in_proportion():
 
 
 def test_no_more_copies_than_training_points_and_the_first_as_it_is():
-    method, module = GIWPlus(copies=4), toy_net()
+    method, module = GIWPlus(copies=4, mix=0.5), toy_net()
     params, batch = start(method, module), a_batch(n=24, m=6)
     copies = method._copies(params, batch.x, batch.x_val)
     assert len(copies.x) == 24
@@ -73,16 +82,29 @@ def test_no_more_copies_than_training_points_and_the_first_as_it_is():
 
 
 def test_images_are_moved_and_tables_are_jittered():
-    method = GIWPlus(mix=0.0)
-    params = start(method, toy_net())
+    method = GIWPlus()
+    still_params = start(method, toy_net())
+    params = still_params | {MOVED: torch.ones(())}
     x, x_val = torch.rand(12, 1, 16, 16), torch.rand(3, 1, 16, 16)
     moved = method._copies(params, x, x_val).x
-    still = replace(method, augment=False)._copies(params, x, x_val).x
-    assert torch.equal(still, x_val.repeat(4, 1, 1, 1))
+    still = x_val.repeat(4, 1, 1, 1)
     assert (moved[3:] - still[3:]).abs().amax((1, 2, 3)).min() > 0.01
+    assert torch.equal(method._copies(still_params, x, x_val).x, x_val)  # nothing to copy for
     table, table_val = x.flatten(1), x_val.flatten(1)
-    noisy = method._copies(params, table, table_val).x - table_val.repeat(4, 1)
+    noisy = method._copies(still_params, table, table_val).x - table_val.repeat(4, 1)
     assert 0 < noisy[3:].abs().max() < 0.1
+
+
+@pytest.mark.parametrize("augmented", [True, False])
+def test_copies_are_moved_where_training_moves_images(augmented):
+    evidence, _ = noisy_evidence(n=200)
+    images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, 16, 16)
+    shown = replace(
+        evidence, x_train=images, x_val=images[:5], y_val=evidence.y_train[:5],
+        augmented=augmented, logits=lambda z: z[:, 0, 0, :2],
+    )  # fmt: skip
+    assert (MOVED in GIWPlus().state(shown, None, {})) == augmented
+    assert MOVED not in GIWPlus(augment=False).state(shown, None, {})
 
 
 def noisy_evidence(share=0.4, n=2000, m=30):
@@ -115,21 +137,21 @@ def test_weights_of_flipped_labels_are_small_and_close_to_the_truth():
     assert weight.mean() == pytest.approx(1, abs=0.02)
     assert weight[flipped].mean() < 0.25
     assert (weight - truth).square().mean() < 0.3 * (1 - truth).square().mean()
-    assert state.keys() == {HISTOGRAM}
+    assert state.keys() == {HISTOGRAM, COUNTS}
     assert state[HISTOGRAM].sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_steady_weights_by_hand():
-    """Class ratio times density at the rank; the mean over the histogram is one."""
+    """Class ratio times mode ratio; the mean over the histogram is one."""
     histogram = torch.zeros(2, BINS + 1)
     histogram[0, 0], histogram[0, BINS], histogram[1, 10] = 0.4, 0.4, 0.2
-    density = torch.linspace(2, 0, STEPS + 1)
-    table = steady_weights(histogram, torch.tensor([0.5, 3.0]), density, upper=50)
-    raw = torch.tensor([0.5 * 1.5, 0.5 * 0.5, 3.0 * 1.0])  # ranks 1/4, 3/4 and 1/2
+    modes = torch.tensor([1.5, 0.2])
+    table = steady_weights(histogram, torch.tensor([0.5, 3.0]), modes, upper=50)
+    raw = torch.tensor([0.5 * 1.5, 0.5 * 0.2, 3.0 * 1.5])  # low, high and low
     mean = 0.4 * raw[0] + 0.4 * raw[1] + 0.2 * raw[2]
     found = torch.stack([table[0, 0], table[0, BINS], table[1, 10]])
     torch.testing.assert_close(found, raw / mean)
-    assert steady_weights(histogram, torch.tensor([0.5, 3.0]), density, upper=2).max() == 2
+    assert steady_weights(histogram, torch.tensor([0.5, 3.0]), modes, upper=2).max() == 2
 
 
 def test_the_state_starts_at_the_pretrained_net_and_moves_with_it():
@@ -148,11 +170,66 @@ def test_every_step_moves_state_and_nothing_reads_the_future():
     params = start(method, module)
     _, logs = method.loss(FunctionalNet(module), params, batch)
     assert logs[STEP] == params[STEP] + 1
-    for name in (AVERAGE + "0.weight", HISTOGRAM):
+    for name in (AVERAGE + "0.weight", HISTOGRAM, COUNTS):
         assert logs[name].shape == params[name].shape
         assert not logs[name].requires_grad
     assert CLASSES not in logs
-    assert DENSITY not in logs  # estimated once, on a net that has seen neither side
+    assert FIRST_COUNTS not in logs  # estimated once, on a net that has seen neither side
+
+
+def test_points_rather_inside_are_not_trained_on_unless_some_risk_stays_with_them():
+    batch = a_batch()._replace(inside=torch.tensor([0.9, 0.5, 0.4, 0.0, 1.0, 0.1]))
+    torch.testing.assert_close(
+        GIWPlus()._inside(batch), torch.tensor([1.0, 1.0, 0.4, 0.0, 1.0, 0.1])
+    )
+    assert torch.equal(GIWPlus(handover=0.8)._inside(batch), batch.inside)
+
+
+def test_alpha_is_the_mean_of_the_membership_in_use():
+    evidence, _ = noisy_evidence(m=4)
+    split = replace(
+        SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
+        membership=torch.tensor([0.9, 0.3, 0.0, 0.6]),
+    )
+    assert GIWPlus().state(evidence, split, {})[ALPHA] == pytest.approx((1 + 0.3 + 0 + 1) / 4)
+    soft = GIWPlus(handover=0.8).state(evidence, split, {})
+    assert soft[ALPHA] == pytest.approx((0.9 + 0.3 + 0 + 0.6) / 4)
+
+
+def test_modes_are_followed_only_while_inside_points_are_held_out():
+    """Validation losses are all small now; on the pretrained net half of them were large."""
+    evidence, _ = noisy_evidence()
+    params = {"weight": torch.tensor([[-2.0], [2.0]])}
+    batch = Batch(
+        evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
+        torch.ones(30), torch.ones(()), torch.zeros(()),
+    )  # fmt: skip
+    logits = evidence.logits(evidence.x_train)
+    losses_ = torch.nn.functional.cross_entropy(logits, evidence.y_train, reduction="none")
+    found = {}
+    for handover in (1.0, 0.8):
+        method = GIWPlus(handover=handover, window=1.0)
+        state = params | method.state(evidence, None, params)
+        state[FIRST_COUNTS] = torch.tensor([[15.0, 15.0], [18.0, 12.0]])
+        _, new = method._weigh(state, batch, 2, losses_, torch.zeros(30))
+        found[handover] = new[COUNTS]
+    torch.testing.assert_close(found[1.0][0], torch.tensor([30.0, 0.0]))
+    assert torch.equal(found[0.8], torch.tensor([[15.0, 15.0], [18.0, 12.0]]))
+
+
+def test_the_upper_mode_gains_only_what_unseen_rows_said():
+    """A net that has learnt the training points by heart makes validation losses look large."""
+    evidence, _ = noisy_evidence(share=0.0)
+    params = {"weight": torch.tensor([[-2.0], [2.0]])}
+    method = GIWPlus(window=1.0)
+    params |= method.state(evidence, None, params)
+    batch = Batch(
+        evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
+        torch.ones(30), torch.ones(()), torch.zeros(()),
+    )  # fmt: skip
+    by_heart = torch.cat([torch.full((100,), 3.0), torch.zeros(1900)])
+    weight, _ = method._weigh(params, batch, 2, by_heart, torch.full((30,), 5.0))
+    assert weight[:100].max() < 2
 
 
 @pytest.mark.parametrize(

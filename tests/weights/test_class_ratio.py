@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from giw.weights.class_ratio import class_ratio, shrunk_shares
-from giw.weights.loss_ranks import one_hot
+from giw.weights.loss_histogram import one_hot
 
 
 def test_shares_are_shrunk_by_the_chi_square_statistic():

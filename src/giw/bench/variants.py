@@ -8,9 +8,9 @@
 ``paper_bandwidth``, ``median_bandwidth``   the published kernel width, or the scale-free median
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
-``plus_no_ema``, ``plus_no_mix``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
-``plus_batch_weights``, ``plus_hard``, ``plus_no_handover``   GIW+ without one of its parts
-``plus_giw``            GIW's weights, split and handover with the copies and averages of GIW+
+``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
+``plus_batch_weights``, ``plus_hard``   GIW+ without one of its parts
+``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
 """
@@ -187,14 +187,12 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
 }
 PLUS: dict[str, dict[str, object]] = {
     "plus_no_ema": {"average": 0.0},
-    "plus_no_mix": {"mix": 0.0},
     "plus_no_augment": {"augment": False},
     "plus_one_copy": {"copies": 1},
     "plus_uniform": {"weights": "uniform"},
     "plus_batch_weights": {"weights": "batch"},
     "plus_hard": {"soft": False},
-    "plus_no_handover": {"handover": 1.0},
-    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0},
+    "plus_giw": {"weights": "batch", "soft": False},
 }
 PLUS_NUMBERS = ("handover", "copies", "mix", "average", "window", "upper")
 KNOWN = (

@@ -65,7 +65,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
         training data carry, see :class:`giw.methods.GIWPlus`. ``"auto"`` chooses among 0, 0.2 and
         0.8 by the loss on left-out validation points, in ``n_folds`` folds: that takes
-        3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 0.8.
+        3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 1.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -108,7 +108,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Epochs that the net was trained for.
     handover_ : float or None
         The share that GIW+ was trained with.
-    handover_loss_ : dict of float to float, or None
+    handover_loss_ : dict of str to float, or None
         With ``handover="auto"``: loss on left-out validation points for each candidate.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
@@ -285,10 +285,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         if self.handover != "auto":
             self.handover_ = float(self.handover)
         elif len(data.y_val) >= 2 * self.n_folds:
-            self.handover_loss_ = handover_losses(
+            losses = handover_losses(
                 method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
             )
-            self.handover_ = best_handover(self.handover_loss_)
+            self.handover_ = best_handover(losses)
+            self.handover_loss_ = {str(share): loss for share, loss in losses.items()}
         return replace(method, handover=self.handover_)
 
     def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:

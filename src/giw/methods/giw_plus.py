@@ -8,18 +8,21 @@ r"""GIW+: generalized importance weighting with steady weights and a tempered va
 
 The generalized risk of :mod:`giw.methods.giw` with five things changed:
 
-- *Weights* are a ratio of class shares times a density of loss ranks within the class,
-  :math:`w = r(y)\, g(q_y(\ell))`. r and g are estimated once, on the pretrained net, from
-  validation points inside the support and training rows that the net has not seen either: no
-  side is flattered. Both are shrunk towards one by how little they are sure of. Ranks are read
-  off a histogram of training losses over a window of steps.
-- *Soft split*: :math:`s_j` is the posterior of being inside, in both terms.
-- *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside; the
-  validation points inside carry the rest themselves. The risk is the same for every
-  :math:`\kappa`, and a split in error costs less.
-- *Copies*: each validation point comes K times, moved about where it is an image, jittered
-  along the data where it is not, and mixed with training points, whose labels count by
-  their weights and the handover. The first copy is the point as it is.
+- *Weights* are a ratio of class shares times a ratio of the two modes of losses,
+  :math:`w = r(y)\, g(\ell)`. Both ratios are estimated on the pretrained net, from validation
+  points inside the support and training rows that the net has not seen either: no side is
+  flattered. Both are shrunk towards one by how little they are sure of. Then the modes are
+  followed over a window of steps.
+- *Soft split*: :math:`s_j` is the posterior of being inside, in both terms. From one half on it
+  is one: such points are not trained on at all, and their losses keep telling the truth.
+- *Handover* :math:`\kappa`: below one, weighted training data carry only a share of the risk
+  inside, and the validation points inside carry the rest themselves. The risk is the same for
+  every :math:`\kappa`. Then no loss inside is honest any more, the posterior is used as it is and
+  the ratio of modes stays what it was on the pretrained net.
+- *Copies*: each validation point comes K times, moved about where training moves images about
+  too, jittered along the data where points are no images, and mixed with training points if
+  asked for, whose labels count by their weights and the handover. The first copy is the point
+  as it is.
 - *Averages* of the parameters predict.
 """
 
@@ -38,19 +41,26 @@ from giw.objective import effective_share, generalized_risk
 from giw.support import SupportSplit
 from giw.training import OWN, Batch, Evidence, Logs, Net, Params, as_input, sample_losses
 from giw.weights.class_ratio import class_ratio
-from giw.weights.loss_ranks import (
+from giw.weights.loss_histogram import (
     at_points,
     loss_histogram,
     loss_nodes,
     moved_histogram,
-    node_ranks,
     one_hot,
 )
-from giw.weights.rank_density import density_at, rank_density
+from giw.weights.loss_modes import (
+    high_share,
+    mode_counts,
+    mode_ratio,
+    moved_counts,
+    otsu_threshold,
+)
 
 WEIGHTS = ("steady", "batch", "uniform")
-HISTOGRAM, CLASSES, DENSITY = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}rank_density"
+HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
+FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
+MOVED = f"{OWN}moved"  # there where images are moved about
 FEWEST_UNSEEN = 50  # training rows kept back that can stand for all
 
 
@@ -73,18 +83,20 @@ class GIWPlus(GIW):
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
     weights : {"steady", "batch", "uniform"}, default="steady"
-        By ranks of losses over a window of steps; by matching each batch, as GIW does; or none.
+        By modes of losses over a window of steps; by matching each batch, as GIW does; or none.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
-    handover : float, default=0.8
+    handover : float, default=1.0
         Share of the risk inside the training support that weighted training data carry.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
-    mix : float, default=0.5
-        Largest share of a training point in a copy; 0 mixes nothing.
+    mix : float, default=0.0
+        Largest share of a training point in a copy; 0 mixes nothing. Mixing hurts where validation
+        points differ from training points by something that mixing blurs, such as their colour.
     augment : bool, default=True
-        Move copies about where points are images.
+        Move copies about where points are images and training moves images about as well. Where
+        training does not, moved copies are another domain, and the net keeps the two apart.
     noise : float, default=0.1
         Largest amount of the difference of two training points that is added to a copy where
         points are no images.
@@ -99,9 +111,9 @@ class GIWPlus(GIW):
     name: ClassVar[str] = "giw_plus"
     weights: str = "steady"
     soft: bool = True
-    handover: float = 0.8
+    handover: float = 1.0
     copies: int = 4
-    mix: float = 0.5
+    mix: float = 0.0
     augment: bool = True
     noise: float = 0.1
     average: float = 0.999
@@ -128,10 +140,15 @@ class GIWPlus(GIW):
         generator = torch.Generator().manual_seed(evidence.random_state)
         phase = torch.rand(MOVES + 2, generator=generator).to(device)
         found = {PHASE: phase, STEP: torch.zeros((), device=device)}
+        if self.augment and evidence.augmented and are_images(evidence.x_val):
+            found[MOVED] = torch.ones((), device=device)
         if self.average > 0:
             found |= first_averages(params)
+        if split is not None:
+            found[ALPHA] = self._firm(_membership(split, evidence.y_val)).mean()
         if self.weights == "steady":
-            found |= _validation_ranks(evidence, split)
+            inside = self._firm(_membership(split, evidence.y_val))
+            found |= validation_ratios(evidence, inside)
         return found
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
@@ -147,9 +164,10 @@ class GIWPlus(GIW):
         partner_loss = sample_losses(logits[n:], batch.y[copies.partner])
         trusted = self.handover * (1 - copies.share) * weight[copies.partner]
         val_loss = (copies.share * own_loss + trusted * partner_loss).view(-1, m).mean(0)  # (m,)
-        inside = self.handover * self._inside(batch)
-        alpha = self.handover * self._alpha(batch)
-        risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
+        inside, alpha = self._inside(batch), self._alpha(params, batch)
+        risk = generalized_risk(
+            train_loss, weight, val_loss, self.handover * inside, alpha=self.handover * alpha
+        )
 
         step = params[STEP].detach()
         state |= {STEP: step + 1, PHASE: copies.phase}
@@ -157,17 +175,25 @@ class GIWPlus(GIW):
             state |= moved_averages(params, step, decay=self.average)
         return risk, {"effective_share": effective_share(weight), **state}
 
-    def _inside(self, batch: Batch) -> Tensor:
-        return batch.inside
+    def _firm(self, membership: Tensor) -> Tensor:
+        """Points that are rather inside than outside are inside, where all is handed over."""
+        if self.handover < 1:
+            return membership
+        return torch.where(membership >= 0.5, 1.0, membership)
 
-    def _alpha(self, batch: Batch) -> Tensor:
-        return batch.alpha
+    def _inside(self, batch: Batch) -> Tensor:
+        return self._firm(batch.inside)
+
+    def _alpha(self, params: Params, batch: Batch) -> Tensor:
+        return params[ALPHA].detach() if ALPHA in params else batch.alpha
 
     @torch.no_grad()
     def _copies(self, params: Params, x: Tensor, x_val: Tensor) -> Copies:
         """Copies of the validation points; the first round is as it is where there are more."""
         n, m = len(x), len(x_val)
-        rounds = max(1, min(self.copies, n // m))
+        jittering = self.noise > 0 and not are_images(x_val)
+        varied = self.mix > 0 or jittering or MOVED in params
+        rounds = max(1, min(self.copies, n // m)) if varied else 1
         plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
         uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 8)
         # batches come in random order, so that any rows are random partners
@@ -175,10 +201,9 @@ class GIWPlus(GIW):
         share = 1 - self.mix * uniform[:, MOVES]
         share = torch.where(torch.arange(rounds * m, device=x.device) < plain, 1.0, share)
         copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
-        if are_images(x_val):
-            if self.augment:
-                copied = moved_images(copied, uniform[plain:, :MOVES])
-        elif self.noise > 0:
+        if MOVED in params:
+            copied = moved_images(copied, uniform[plain:, :MOVES])
+        if jittering:
             one, other = x[(partner + 1) % n], x[(partner + 2) % n]
             amount = self.noise * uniform[:, MOVES + 1]
             copied = jittered(copied, one[plain:], other[plain:], amount[plain:])
@@ -206,48 +231,75 @@ class GIWPlus(GIW):
             seen = moved_histogram(
                 params[HISTOGRAM].detach(), loss_histogram(nodes, classes), window=self.window
             )
-            table = steady_weights(
-                seen, params[CLASSES].detach(), params[DENSITY].detach(), upper=self.upper
-            )
-            return at_points(table, nodes, classes), {HISTOGRAM: seen}
+            first = params[FIRST_COUNTS].detach()
+            counts = first
+            if self.handover == 1:  # only then were inside points not trained on
+                now = mode_counts(
+                    seen,
+                    loss_nodes(val_loss.detach()),
+                    one_hot(batch.y_val, n_classes),
+                    self._inside(batch).float(),
+                )
+                counts = moved_counts(params[COUNTS].detach(), now, window=self.window)
+            modes = bounded_modes(mode_ratio(counts), mode_ratio(first))
+            table = steady_weights(seen, params[CLASSES].detach(), modes, upper=self.upper)
+            return at_points(table, nodes, classes), {HISTOGRAM: seen, COUNTS: counts}
+
+
+def bounded_modes(modes: Tensor, first: Tensor) -> Tensor:
+    """Ratios of the lower and the upper mode, (2,), the upper one kept from rising by itself.
+
+    A net fits the points it is trained on and not the held-out ones, whose losses then look large.
+    So the upper mode may gain on the lower one only as far as it did on the pretrained net, where
+    the training rows had not been seen either.
+    """
+    most = modes[0] * (first[1] / first[0]).clamp(min=1)
+    return torch.stack([modes[0], torch.minimum(modes[1], most)])
 
 
 def steady_weights(
     histogram: Tensor,  # (c, nodes)  training losses of each class over the window
-    ratio: Tensor,  # (c,)  of class shares
-    density: Tensor,  # of ranks, on its grid
+    ratio: Tensor,  # (c,)  of class shares, validation over training
+    modes: Tensor,  # (2,)  of the lower and the upper mode of losses
     *,
     upper: float,
 ) -> Tensor:  # (c, nodes)
-    r"""Weights at every loss of every class, :math:`r(y)\, g(q_y(\ell))`, mean one over the window.
+    r"""Weights at every loss of every class, :math:`r(y)\, g(\ell)`, mean one over the window.
 
     Cut at ``upper``, after which the mean may be below one.
     """
-    raw = ratio[:, None] * density_at(density, node_ranks(histogram))
+    high = high_share(otsu_threshold(histogram))  # (nodes,)
+    raw = ratio[:, None] * (modes[0] + (modes[1] - modes[0]) * high)
     mean = (histogram * raw).sum()
     return (raw / torch.where(mean > 0, mean, 1.0)).clamp(max=upper)
 
 
 @torch.no_grad()
-def _validation_ranks(evidence: Evidence, split: SupportSplit | None) -> Params:
-    """Class ratio, density of ranks and first histogram, on the frozen net."""
+def validation_ratios(evidence: Evidence, inside: Tensor) -> Params:
+    """First histogram, ratio of classes and counts in the modes, on the frozen net.
+
+    ``inside`` is the membership of the validation points, (m,).
+    """
     if evidence.logits is None:
         raise ValueError("steady weights need the net's logits: Evidence(logits=...)")
     unseen = ~evidence.seen
     rows = unseen if int(unseen.sum()) >= FEWEST_UNSEEN else torch.ones_like(unseen)
     logits, y = evidence.logits(evidence.x_train[rows]).float(), evidence.y_train[rows]
     n_classes = logits.shape[1]
-    classes = one_hot(y, n_classes)
-    histogram = loss_histogram(loss_nodes(sample_losses(logits, y)), classes)  # (c, nodes)
+    histogram = loss_histogram(loss_nodes(sample_losses(logits, y)), one_hot(y, n_classes))
 
     val_loss = sample_losses(evidence.logits(evidence.x_val).float(), evidence.y_val)
     val_classes = one_hot(evidence.y_val, n_classes)
-    rank = at_points(node_ranks(histogram), loss_nodes(val_loss), val_classes)  # (m,)
-    member = 1.0 if split is None else split.membership
-    inside = torch.as_tensor(member, dtype=torch.float32, device=rank.device).expand_as(rank)
+    counts = mode_counts(histogram, loss_nodes(val_loss), val_classes, inside)
     train_share = one_hot(evidence.y_train, n_classes).mean(0)
     return {
         HISTOGRAM: histogram,
         CLASSES: class_ratio(val_classes, inside, train_share),
-        DENSITY: rank_density(rank, inside),
+        FIRST_COUNTS: counts,
+        COUNTS: counts.clone(),
     }
+
+
+def _membership(split: SupportSplit | None, y_val: Tensor) -> Tensor:
+    member = torch.ones(len(y_val)) if split is None else split.membership
+    return torch.as_tensor(member, dtype=torch.float32, device=y_val.device)

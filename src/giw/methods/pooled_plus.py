@@ -17,7 +17,7 @@ from torch import Tensor
 
 from giw.methods.giw_plus import GIWPlus
 from giw.support import SupportSplit
-from giw.training import Batch, Evidence
+from giw.training import Batch, Evidence, Params
 
 
 @dataclass(frozen=True)
@@ -41,5 +41,5 @@ class PooledPlus(GIWPlus):
     def _inside(self, batch: Batch) -> Tensor:
         return torch.full_like(batch.inside, 0.5)
 
-    def _alpha(self, batch: Batch) -> Tensor:
+    def _alpha(self, params: Params, batch: Batch) -> Tensor:
         return torch.full_like(batch.alpha, 0.5)

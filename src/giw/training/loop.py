@@ -456,6 +456,7 @@ class Group:
             hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
             random_state=start.random_state,
             logits=lambda x: predict_in_blocks(net, start.params, x),
+            augmented=self.config.augmentation is not None,
             layers=tuple(named_layers(net, start.params, as_input(data.x_train[:2]))),
             layer=layer,
         )  # fmt: skip

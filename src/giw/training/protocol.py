@@ -83,6 +83,7 @@ class Evidence:
     hidden: Callable[[Tensor], Tensor]  # inputs → unit-norm features of the frozen net
     random_state: int
     logits: Callable[[Tensor], Tensor] | None = None  # inputs → logits of the frozen net
+    augmented: bool = False  # whether images are moved about in every step
     layers: tuple[str, ...] = ()  # names of the frozen net's layers, the first one first
     layer: Callable[[str, Tensor], Tensor] | None = None  # name, inputs → that layer's output
 

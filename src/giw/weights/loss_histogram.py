@@ -1,9 +1,9 @@
-r"""The rank of a loss among training losses of its class, from a histogram that runs along.
+r"""A histogram of losses for each class that runs along with training.
 
-A loss :math:`\ell` is one minus the probability of its label, :math:`t = 1 - e^{-\ell} \in [0, 1]`,
-up to scale at zero: bounded, and the same for every net. Ranks are read off a histogram of t
-for each class. A histogram has a fixed shape, so that it can be kept from step to step, stacked
-over trials and captured in a CUDA graph, and it forgets smoothly: no batch decides alone.
+A loss :math:`\ell` is put at one minus the probability of its label,
+:math:`t = 1 - e^{-\ell} \in [0, 1]`: bounded, and the same for every net. A histogram has a fixed
+shape, so that it can be kept from step to step, stacked over trials and captured in a CUDA graph,
+and it forgets smoothly: no batch decides alone.
 """
 
 from __future__ import annotations
@@ -45,16 +45,6 @@ def loss_histogram(nodes: Tensor, classes: Tensor) -> Tensor:
 def moved_histogram(histogram: Tensor, batch: Tensor, *, window: float) -> Tensor:
     """A histogram that forgets: its memory is about ``window`` batches long."""
     return histogram + (batch - histogram) / window
-
-
-def node_ranks(histogram: Tensor) -> Tensor:
-    """Rank of every node within its class, between 0 and 1, (c, BINS + 1).
-
-    Ties share the middle of their ranks; nodes of a class that was never seen are all one half.
-    """
-    total = histogram.sum(-1, keepdim=True)  # (c, 1)
-    below = histogram.cumsum(-1) - histogram / 2
-    return torch.where(total > 0, below / torch.where(total > 0, total, 1.0), 0.5).clamp(0, 1)
 
 
 def at_points(values: Tensor, nodes: Tensor, classes: Tensor) -> Tensor:
