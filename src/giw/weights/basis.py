@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from giw.data.chunks import BLOCK
 from giw.kernels import median_pair_distance, pairwise_squared_distances, representatives
 
 # widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
 WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)
-BLOCK = 32_768  # rows whose features are held in memory at a time
 SELECTION_ROWS = 3_000  # rows of each sample that choose bandwidth and penalty
 
 
@@ -28,22 +28,55 @@ class Units:
         return (x.double() - self.shift) / self.scale
 
 
-def common_units(train: Tensor, val: Tensor, member: Tensor, *, standardize: bool) -> Units:
+@dataclass(frozen=True)
+class Moments:
+    """Mean and variance of every feature, and its largest size."""
+
+    mean: Tensor  # (d,)
+    variance: Tensor  # (d,)
+    size: Tensor  # (d,)
+
+    @classmethod
+    def of(cls, blocks: Iterable[tuple[Tensor, Tensor]]) -> Moments:
+        r"""From blocks of rows and how much each row counts, in double precision.
+
+        Block by block the means and squares are merged [1]_: no square of a large number is taken,
+        and :math:`\sum x^2 - (\sum x)^2` is never formed.
+
+        References
+        ----------
+        .. [1] Chan, Golub and LeVeque, The American Statistician 37:242-247, 1983.
+        """
+        total, found = 0.0, None
+        for rows, counts in blocks:
+            x, count = rows.double(), counts.double()[:, None]  # (k, d), (k, 1)
+            here = float(count.sum())
+            mean = (count * x).sum(0) / here
+            squares, size = (count * (x - mean).square()).sum(0), x.abs().amax(0)
+            if found is not None:
+                gap = mean - found.mean
+                share = here / (total + here)
+                squares = found.variance + squares + gap.square() * total * share
+                mean, size = found.mean + gap * share, torch.maximum(size, found.size)
+            total, found = total + here, cls(mean, squares, size)
+        if found is None:
+            raise ValueError("no rows to take moments of")
+        return cls(found.mean, found.variance / total, found.size)
+
+
+def common_units(train: Moments, val: Moments, *, standardize: bool) -> Units:
     """Units in which every feature has variance one when both samples count the same.
 
     A feature that is constant over both samples says nothing; its unit is left at one.
     """
-    a, b = train.double(), val.double()
-    share = (member.double() / member.double().sum())[:, None]  # (m, 1)
-    center_train, center_val = a.mean(0), (share * b).sum(0)  # (d,)
-    middle = 0.5 * (center_train + center_val)
+    middle = 0.5 * (train.mean + val.mean)
     if not standardize:
         return Units(middle, torch.ones_like(middle))
-    variance = 0.5 * a.sub(middle).square().mean(0) + 0.5 * (share * b.sub(middle).square()).sum(0)
-    size = torch.maximum(a.abs().amax(0), b.abs().amax(0))
+    around = (m.variance + (m.mean - middle).square() for m in (train, val))
+    spread = (0.5 * sum(around, torch.zeros_like(middle))).sqrt()
     # the deviations of a constant column are rounding errors of its size
-    varies = variance.sqrt() > 1e-12 * size
-    return Units(middle, torch.where(varies, variance.sqrt(), 1.0))
+    varies = spread > 1e-12 * torch.maximum(train.size, val.size)
+    return Units(middle, torch.where(varies, spread, 1.0))
 
 
 @dataclass(frozen=True)
@@ -99,11 +132,16 @@ def fold_numbers(x: Tensor, n_folds: int) -> Tensor:
 
 def representative_rows(x: Tensor, most: int) -> Tensor:
     """Indices of at most ``most`` rows, evenly spread along the sum of features."""
-    n = len(x)
+    return evenly_spread(x.sum(-1), most)
+
+
+def evenly_spread(sums: Tensor, most: int) -> Tensor:
+    """Indices of at most ``most`` rows, evenly spread along these sums, one per row."""
+    n = len(sums)
     if n <= most:
-        return torch.arange(n, device=x.device)
-    steps = torch.arange(most, device=x.device) * n // most + n // (2 * most)
-    return x.sum(-1).argsort(stable=True)[steps.clamp(max=n - 1)]
+        return torch.arange(n, device=sums.device)
+    steps = torch.arange(most, device=sums.device) * n // most + n // (2 * most)
+    return sums.argsort(stable=True)[steps.clamp(max=n - 1)]
 
 
 def candidate_widths(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
 
 import torch
 from sklearn.base import BaseEstimator
@@ -12,10 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from giw.checks import as_membership, as_pair, as_points, check_positive, like
+from giw.data.chunks import Chunks, as_chunks, one_or_more
 from giw.weights.basis import (
     SELECTION_ROWS,
+    Moments,
     Units,
     common_units,
+    evenly_spread,
     representative_rows,
     row_blocks,
 )
@@ -37,6 +42,27 @@ class TwoSamples:
     val: Tensor  # (m, d), membership above zero
     share: Tensor  # (m,), membership divided by its sum
 
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return len(self.train)
+
+    def train_blocks(self) -> Iterator[Tensor]:
+        """Training points, a block at a time."""
+        return row_blocks(self.train)
+
+    def val_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Validation points and their shares, a block at a time."""
+        return zip(row_blocks(self.val), row_blocks(self.share), strict=True)
+
+    def some_train(self, most: int) -> Tensor:
+        """At most so many training points, evenly spread."""
+        return self.train[representative_rows(self.train, most)]
+
+    def some_val(self, most: int) -> Tensor:
+        """At most so many validation points, evenly spread."""
+        return self.val[representative_rows(self.val, most)]
+
     def few(self, most: int = SELECTION_ROWS) -> TwoSamples:
         """At most so many rows of each: enough to choose a bandwidth and a penalty."""
         rows = representative_rows(self.val, most)
@@ -48,6 +74,58 @@ class TwoSamples:
     def can_hold_out(self) -> bool:
         """Whether a validation point can be left out and others remain: at least three."""
         return len(self.val) >= 3 and float(self.share.max()) < 0.9
+
+
+@dataclass(frozen=True)
+class ChunkedSamples:
+    """Two samples of which only a block of rows is in memory at a time, and one number per row."""
+
+    train: Chunks
+    val: Chunks
+    share: Tensor  # (m,), membership divided by its sum
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return len(self.train)
+
+    def train_blocks(self) -> Iterator[Tensor]:
+        """Training points, a block at a time."""
+        return iter(self.train)
+
+    def val_blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Validation points and their shares, a block at a time."""
+        return zip(self.val, row_blocks(self.share), strict=True)
+
+    def some_train(self, most: int) -> Tensor:
+        """At most so many training points, evenly spread."""
+        return self.train.rows(evenly_spread(self._train_sums, most))
+
+    def some_val(self, most: int) -> Tensor:
+        """At most so many validation points, evenly spread."""
+        return self.val.rows(evenly_spread(self._val_sums, most))
+
+    def few(self, most: int = SELECTION_ROWS) -> TwoSamples:
+        """At most so many rows of each: enough to choose a bandwidth and a penalty."""
+        rows = evenly_spread(self._val_sums, most)
+        share = self.share[rows]
+        return TwoSamples(self.some_train(most), self.val.rows(rows), share / share.sum())
+
+    @property
+    def can_hold_out(self) -> bool:
+        """Whether a validation point can be left out and others remain: at least three."""
+        return len(self.share) >= 3 and float(self.share.max()) < 0.9
+
+    @cached_property
+    def _train_sums(self) -> Tensor:
+        return torch.cat([block.sum(-1) for block in self.train])  # (n,)
+
+    @cached_property
+    def _val_sums(self) -> Tensor:
+        return torch.cat([block.sum(-1) for block in self.val])  # (m,)
+
+
+Samples = TwoSamples | ChunkedSamples
 
 
 def check_members(val_weight: Any | None, val: Tensor) -> Tensor:
@@ -87,24 +165,33 @@ class RatioEstimator(BaseEstimator):
     """
 
     standardize: bool = True
+    takes_chunks: ClassVar[bool] = False
 
     def fit(self, x_train: Any, x_val: Any, val_weight: Any | None = None) -> Any:
         """Estimate the ratio from training points (n, d) and validation points (m, d).
 
         Parameters
         ----------
-        x_train : array-like of shape (n, d)
-        x_val : array-like of shape (m, d)
+        x_train : array-like of shape (n, d), or chunks
+            Chunks are for data that do not fit in memory, where the estimator can: a list of
+            matrices, any iterable of them that can be walked through several times, or a function
+            that returns a new iterator.
+        x_val : array-like of shape (m, d), or chunks
         val_weight : array-like of shape (m,), optional
             Membership of each validation point, between 0 and 1; a point of weight zero counts
             for nothing.
         """
         self._check_parameters()
+        pieces = [as_chunks(x_train, "x_train"), as_chunks(x_val, "x_val")]
+        if any(found is not None for found in pieces):
+            return self._fit_chunks(x_train, x_val, val_weight)
         train, val = as_pair(x_train, x_val)
         member = check_members(val_weight, val)
         val, member = val[member > 0], member[member > 0]
-        self.units_ = common_units(train, val, member, standardize=self.standardize)
         share = member.double() / member.double().sum()
+        of_train = Moments.of((part, torch.ones_like(part[:, 0])) for part in row_blocks(train))
+        of_val = Moments.of(zip(row_blocks(val), row_blocks(share), strict=True))
+        self.units_ = common_units(of_train, of_val, standardize=self.standardize)
         samples = TwoSamples(self.units_(train), self.units_(val), share)
         self.n_features_in_ = train.shape[1]
         self.model_ = self._fit_model(samples)
@@ -113,6 +200,35 @@ class RatioEstimator(BaseEstimator):
         weight = raw / self.scale_
         warn_if_few(weight, type(self).__name__)
         self.weight_ = like(weight.to(train.dtype), x_train)
+        return self
+
+    def _fit_chunks(self, x_train: Any, x_val: Any, val_weight: Any | None) -> Any:
+        """The same, a block of rows at a time; estimators that can override :meth:`_fit_model`."""
+        if not self.takes_chunks:
+            raise ValueError(
+                f"{type(self).__name__} needs all data in memory; giw.ULSIF and giw.RULSIF take "
+                "chunks, or pass a sample of the rows as one array"
+            )
+        train, val = one_or_more(x_train, "x_train"), one_or_more(x_val, "x_val")
+        member = check_members(val_weight, torch.empty(len(val), 1, dtype=torch.float64))
+        val, member = val.where(member > 0), member[member > 0]
+        share = member / member.sum()
+        of_train = Moments.of((part, torch.ones_like(part[:, 0])) for part in train)
+        of_val = Moments.of(zip(val, row_blocks(share), strict=True))
+        self.n_features_in_ = len(of_train.mean)
+        if len(of_val.mean) != self.n_features_in_:
+            raise ValueError(
+                f"x_train has {self.n_features_in_} features and x_val has {len(of_val.mean)}; "
+                "both need the same columns in the same order"
+            )
+        self.units_ = common_units(of_train, of_val, standardize=self.standardize)
+        samples = ChunkedSamples(train.through(self.units_), val.through(self.units_), share)
+        self.model_ = self._fit_model(samples)
+        raw = torch.cat([self.model_(part) for part in samples.train])
+        self.scale_ = self._scale(raw)
+        weight = raw / self.scale_
+        warn_if_few(weight, type(self).__name__)
+        self.weight_ = weight.cpu().numpy()
         return self
 
     def weigh(self, x_new: Any) -> Any:
@@ -140,8 +256,8 @@ class RatioEstimator(BaseEstimator):
         return mean
 
     @abstractmethod
-    def _fit_model(self, samples: TwoSamples) -> Model:
-        """Choose parameters and fit."""
+    def _fit_model(self, samples: Any) -> Model:
+        """Choose parameters and fit; with ``takes_chunks``, to samples in chunks as well."""
 
     def _check_parameters(self) -> None:
         """Refuse impossible parameters."""

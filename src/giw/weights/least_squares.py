@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from giw.weights.basis import GaussianBasis, candidate_widths, representatives, row_blocks
-from giw.weights.estimator import RatioEstimator, TwoSamples
+from giw.weights.basis import GaussianBasis, candidate_widths
+from giw.weights.estimator import RatioEstimator, Samples
 
 RIDGES = tuple(10.0**power for power in (-4, -3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 2))
 ROBUST = 0.5  # the share of validation data in the score that chooses parameters, see pearson_score
+MEDIAN_ROWS = 500  # of each sample, between which the median distance is taken
 
 
 @dataclass(frozen=True)
@@ -68,17 +69,24 @@ def ratio_coefficients(gram: Tensor, target: Tensor, *, ridge: float) -> Tensor:
     return Spectrum.of(gram).coefficients(target, ridge)
 
 
-def relative_gram(basis: GaussianBasis, samples: TwoSamples, eta: float) -> Tensor:
+def relative_gram(basis: GaussianBasis, samples: Samples, eta: float) -> Tensor:
     r""":math:`(1-\eta) E_{\rm train}[\phi\phi^\top] + \eta E_{\rm val}[\phi\phi^\top]`."""
     total: Tensor | float = 0.0
-    for part in row_blocks(samples.train):
+    for part in samples.train_blocks():
         phi = with_constant(basis(part))
         total = total + phi.T @ phi
-    gram = (1 - eta) / len(samples.train) * torch.as_tensor(total)
+    gram = (1 - eta) / samples.n_train * torch.as_tensor(total)
     if eta > 0:
-        phi = with_constant(basis(samples.val))
-        gram = gram + eta * (phi * samples.share[:, None]).T @ phi
+        for part, share in samples.val_blocks():
+            phi = with_constant(basis(part))
+            gram = gram + eta * (phi * share[:, None]).T @ phi
     return gram
+
+
+def mean_features(basis: GaussianBasis, samples: Samples) -> Tensor:
+    r""":math:`E_{\rm val}[\phi]` with the constant first, (b + 1,)."""
+    parts = [share @ with_constant(basis(part)) for part, share in samples.val_blocks()]
+    return torch.stack(parts).sum(0)
 
 
 def leave_one_out(
@@ -143,7 +151,7 @@ def robust_score(at_train: Tensor, at_val: Tensor, share: Tensor) -> Tensor:
 
 
 def choose(
-    samples: TwoSamples,
+    samples: Samples,
     bases: list[GaussianBasis],
     ridges: list[float],
     *,
@@ -174,7 +182,7 @@ def choose(
 
 
 def fit_relative(
-    samples: TwoSamples,
+    samples: Samples,
     *,
     eta: float,
     bandwidth: str | float,
@@ -182,14 +190,19 @@ def fit_relative(
     n_centers: int,
 ) -> tuple[LinearRatio, float]:
     """Choose width and ridge on a sample of rows, then fit on all of them."""
-    centers = representatives(samples.val, n_centers)  # (b, d)
-    widths = candidate_widths(bandwidth, samples.train, samples.val)
+    centers = samples.some_val(n_centers)  # (b, d)
+    widths = (
+        [float(bandwidth)]
+        if not isinstance(bandwidth, str)
+        else candidate_widths(
+            bandwidth, samples.some_train(MEDIAN_ROWS), samples.some_val(MEDIAN_ROWS)
+        )
+    )
     ridges = list(RIDGES) if isinstance(ridge, str) else [float(ridge)]
     bases = [GaussianBasis(centers, width) for width in widths]
     basis, chosen = choose(samples, bases, ridges, eta=eta)
     gram = relative_gram(basis, samples, eta)
-    target = samples.share @ with_constant(basis(samples.val))
-    theta = ratio_coefficients(gram, target, ridge=chosen)
+    theta = ratio_coefficients(gram, mean_features(basis, samples), ridge=chosen)
     return LinearRatio(basis, theta), chosen
 
 
@@ -227,6 +240,8 @@ class ULSIF(RatioEstimator):
     .. [1] Kanamori, Hido and Sugiyama, JMLR 10:1391-1445, 2009.
     """
 
+    takes_chunks: ClassVar[bool] = True
+
     def __init__(
         self,
         bandwidth: str | float = "auto",
@@ -239,7 +254,7 @@ class ULSIF(RatioEstimator):
         self.n_centers = n_centers
         self.standardize = standardize
 
-    def _fit_model(self, samples: TwoSamples) -> LinearRatio:
+    def _fit_model(self, samples: Samples) -> LinearRatio:
         model, self.ridge_ = fit_relative(
             samples,
             eta=0.0,
@@ -308,6 +323,8 @@ class RULSIF(RatioEstimator):
     .. [1] Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, Neural Computation 25:1324-1370, 2013.
     """
 
+    takes_chunks: ClassVar[bool] = True
+
     def __init__(
         self,
         eta: float = 0.1,
@@ -324,7 +341,7 @@ class RULSIF(RatioEstimator):
         self.raw = raw
         self.standardize = standardize
 
-    def _fit_model(self, samples: TwoSamples) -> LinearRatio:
+    def _fit_model(self, samples: Samples) -> LinearRatio:
         model, self.ridge_ = fit_relative(
             samples,
             eta=float(self.eta),

@@ -1,0 +1,78 @@
+"""Ratios from chunks are those from the whole matrix."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import giw
+from giw.data import chunks
+from giw.weights import basis
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Several blocks even of a few rows."""
+    monkeypatch.setattr(chunks, "BLOCK", 100)
+    monkeypatch.setattr(basis, "BLOCK", 100)
+
+
+def samples(n=3_500, m=700, d=3):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)) * [1, 10, 0.1] + 5, rng.normal(size=(m, d)) * [1, 10, 0.1] + 5.5
+
+
+@pytest.mark.parametrize("estimator", [giw.ULSIF(), giw.RULSIF(), giw.RULSIF(raw=True, eta=0.4)])
+@pytest.mark.parametrize("val_in_chunks", [False, True])
+def test_weights_and_choices_are_those_in_memory(estimator, val_in_chunks):
+    """More rows than choose the bandwidth, uneven pieces, soft membership with zeros in it."""
+    x, v = samples()
+    member = np.random.default_rng(1).random(len(v)).round(1)
+    whole = estimator.fit(x, v, member)
+    expected, width, ridge = whole.weight_, whole.bandwidth_, whole.ridge_
+    new = whole.weigh(x[:50] + 0.1)
+
+    pieces = np.split(x, [3, 1_000, 1_033, 2_900])
+    val = np.split(v, [1, 640]) if val_in_chunks else v
+    found = estimator.fit(lambda: iter(pieces), val, member)
+
+    assert_allclose([found.bandwidth_, found.ridge_], [width, ridge], rtol=1e-12)
+    assert_allclose(found.weight_, expected, rtol=1e-8, atol=1e-8)
+    assert_allclose(found.weigh(x[:50] + 0.1), new, rtol=1e-8, atol=1e-8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(cuts=st.sets(st.integers(1, 399), max_size=6))
+def test_where_the_pieces_end_changes_no_bit(cuts):
+    x, v = samples(400, 60)
+    pieces = np.split(x, sorted(cuts))
+    a, b = (giw.ulsif(given, v, bandwidth=1.0, ridge=0.1) for given in ([x], pieces))
+    assert np.array_equal(a, b)
+
+
+def test_torch_pieces_and_the_function():
+    x, v = samples(300, 40)
+    found = giw.rulsif([torch.as_tensor(x[:200]), torch.as_tensor(x[200:])], torch.as_tensor(v))
+    assert_allclose(found, giw.rulsif(x, v), rtol=1e-8)
+
+
+def test_estimators_that_need_everything_say_so():
+    x, v = samples(60, 30)
+    with pytest.raises(ValueError, match=r"KLIEP needs all data in memory; giw\.ULSIF"):
+        giw.KLIEP().fit([x], v)
+    with pytest.raises(ValueError, match="x_train has 3 features and x_val has 2"):
+        giw.ulsif([x], [v[:, :2]])
+
+
+def test_moments_of_blocks_are_those_of_all_rows():
+    """Far from zero, where squares of the numbers themselves would lose all digits."""
+    x = torch.as_tensor(samples(350)[0]) + 1e7
+    count = torch.linspace(0.1, 1, 350, dtype=torch.double)
+    found = basis.Moments.of(zip(x.split(100), count.split(100), strict=True))
+    share = (count / count.sum())[:, None]
+    mean = (share * x).sum(0)
+    assert_allclose(found.mean, mean, rtol=1e-14)
+    assert_allclose(found.variance, (share * (x - mean).square()).sum(0), rtol=1e-7)
+    assert_allclose(found.size, x.abs().amax(0))
