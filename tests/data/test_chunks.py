@@ -74,3 +74,11 @@ def test_a_function_that_forgets_rows_is_found_out():
 def test_bad_pieces_are_named(pieces, words):
     with pytest.raises(ValueError, match=words):
         list(Chunks(lambda: pieces, "x_train"))
+
+
+def test_rows_are_left_out_one_after_the_other():
+    x = rows(6)
+    some = as_chunks([x[:4], x[4:]], "x").where(torch.tensor([1, 0, 1, 1, 0, 1]).bool())
+    fewer = some.where(torch.tensor([0, 1, 0, 1]).bool())
+    assert (len(some), fewer.shape, fewer.dtype) == (4, (2, 2), torch.float64)
+    assert torch.equal(torch.cat(list(fewer)), torch.as_tensor(x[[2, 5]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,25 @@ class Chunks:
                 pass
         return self._size[0]
 
+    @cached_property
+    def _first(self) -> Tensor:
+        return next(iter(self))[:1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self), self._first.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the first block."""
+        return self._first.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where blocks are."""
+        return self._first.device
+
     def rows(self, index: Tensor) -> Tensor:
         """The rows with these numbers, in this order, from one walk."""
         order = index.argsort()
@@ -79,6 +99,9 @@ class Chunks:
 
     def where(self, kept: Tensor) -> Chunks:
         """Only some of the rows: those marked in a bool array of shape (n,)."""
+        if self.kept is not None:  # marks are counted among the rows that were left
+            marks, kept = kept, torch.zeros_like(self.kept)
+            kept[self.kept] = marks.to(kept.device)
         return replace(self, kept=kept, _size=[])
 
     def through(self, change: Callable[[Tensor], Tensor]) -> Chunks:

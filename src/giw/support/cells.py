@@ -16,6 +16,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from giw.support.copies import distinct_rows
+from giw.support.rows import Rows, blocks_of, only, take
 from giw.support.scorers.knn import KNN, nearest
 
 AGREEMENT = 0.75  # below this, the labels of neighbours say too little to make cells of them
@@ -26,19 +27,19 @@ ROWS_PER_CLUSTER = 150  # calibration rows
 LEAST_SHARE = 0.15  # of its class: a small cluster gathers stragglers, and strangers join them
 
 
-def neighbour_agreement(z: Tensor, label: Tensor, generator: np.random.Generator) -> float:
+def neighbour_agreement(z: Rows, label: Tensor, generator: np.random.Generator) -> float:
     """Share of training rows whose nearest other row has the same label.
 
     Low for noisy labels and for features that know nothing of the classes; in both cases classes
     of neighbours make poor cells.
     """
     rows = torch.as_tensor(generator.permutation(len(z))[:AUDITED], device=z.device)
-    _, index = KNN(k=1, relative=0).fit(z).score_and_nearest(z[rows])
+    _, index = KNN(k=1, relative=0).fit(z).score_and_nearest(take(z, rows))
     return float((label[index] == label[rows]).double().mean())
 
 
 def cells_within(
-    z: Tensor,  # (n, d)
+    z: Rows,  # (n, d)
     label: Tensor,  # (n,)
     *,
     calibration_rows: int,
@@ -54,21 +55,23 @@ def cells_within(
     for value in label.unique():
         rows = (label == value).nonzero()[:, 0]
         feeds = int(len(rows) / len(z) * calibration_rows / ROWS_PER_CLUSTER)
-        within = cluster(z[rows], min(CLUSTERS, max(1, feeds)), generator)
+        within = cluster(only(z, label == value), min(CLUSTERS, max(1, feeds)), generator)
         cell[rows] = within + int(cell.max()) + 1
     return cell - 1
 
 
-def cluster(z: Tensor, count: int, generator: np.random.Generator) -> Tensor:
+def cluster(z: Rows, count: int, generator: np.random.Generator) -> Tensor:
     """A k-means cluster for every row of ``z``, small ones merged, (n,)."""
     if count < 2:
         return torch.zeros(len(z), dtype=torch.long, device=z.device)
     rows = torch.as_tensor(generator.permutation(len(z))[:CLUSTERED], device=z.device)
-    sample = z[rows].cpu().numpy()
-    count = min(count, distinct_rows(z[rows]))
+    some = take(z, rows)
+    sample = some.cpu().numpy()
+    count = min(count, distinct_rows(some))
     kmeans = KMeans(count, n_init=3, random_state=int(generator.integers(2**31))).fit(sample)
     center = torch.as_tensor(kmeans.cluster_centers_, dtype=z.dtype, device=z.device)
-    found = nearest(z, center, 1)[1][:, 0].cpu().numpy()  # where the data are, not on the host
+    # where the data are, not on the host
+    found = torch.cat([nearest(b, center, 1)[1][:, 0] for b in blocks_of(z)]).cpu().numpy()
     least = math.ceil(LEAST_SHARE * CLUSTERS / max(count, CLUSTERS) * len(z))
     target = merge_small_cells(
         np.bincount(found, minlength=count), kmeans.cluster_centers_.astype(float), least=least

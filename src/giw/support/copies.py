@@ -7,12 +7,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from giw.support.rows import Rows, blocks_of, take
+
 MANY_VALUES = 16  # a column with more of them measures something; fewer may be categories
+MEASURED = 2_000  # rows that are asked how many values there are
 HASH_SEED = 7
 ROWS = 10_000  # hashed at a time
 
 
-def first_occurrences(z: Tensor) -> NDArray[np.int64] | None:
+def first_occurrences(z: Rows) -> NDArray[np.int64] | None:
     """Indices of the rows left when copies are dropped, or None where nothing is to be dropped.
 
     An oversampled training set holds every row several times, so that a row held out of it still
@@ -20,7 +23,9 @@ def first_occurrences(z: Tensor) -> NDArray[np.int64] | None:
     rows repeat by nature and new data repeat them too; those are left alone.
     """
     kept = np.sort(np.unique(_row_hash(z), return_index=True)[1])
-    if len(kept) == len(z) or not _measures(z[torch.as_tensor(kept, device=z.device)]):
+    if len(kept) == len(z):
+        return None
+    if not _measures(take(z, torch.as_tensor(kept[:MEASURED], device=z.device))):
         return None
     return kept
 
@@ -32,12 +37,16 @@ def distinct_rows(z: Tensor) -> int:
 
 def _measures(z: Tensor) -> bool:
     """Does some column take many values?"""
-    return any(len(column.unique()) > MANY_VALUES for column in z[:2_000].T)
+    return any(len(column.unique()) > MANY_VALUES for column in z.T)
 
 
-def _row_hash(z: Tensor) -> NDArray[np.float64]:
+def _row_hash(z: Rows) -> NDArray[np.float64]:
     """One number per row, the same for equal rows and, in practice, different for others."""
     weight = np.random.default_rng(HASH_SEED).normal(size=z.shape[1])
     direction = torch.as_tensor(weight, device=z.device)
-    parts = [(part.double() * direction).sum(dim=1) for part in z.split(ROWS)]
+    parts = [
+        (part.double() * direction).sum(dim=1)
+        for block in blocks_of(z)
+        for part in block.split(ROWS)
+    ]
     return torch.cat(parts).cpu().numpy()

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_pair, as_points, check_positive, like
+from giw.data.chunks import as_chunks
 from giw.support.calibration import Fold, conformal_rank, folds_of, place
 from giw.support.cells import (
     AGREEMENT,
@@ -23,6 +24,7 @@ from giw.support.cells import (
 )
 from giw.support.copies import first_occurrences
 from giw.support.mixture import Mixture, split_mixture
+from giw.support.rows import Rows, blocks_of, means_by, only, take
 from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
 from giw.support.split import SupportSplit
 
@@ -140,10 +142,13 @@ class SupportSplitter(BaseEstimator):
 
         Parameters
         ----------
-        z_train : array of shape (n, d)
-            Training features. Where a net made them, it must not have been trained on the rows
+        z_train : array of shape (n, d), or chunks
+            Training features; chunks are for more rows than fit in memory, with scorer "knn": a
+            list of matrices, any iterable of them that can be walked through many times, or a
+            function that returns a new iterator. They are kept, and walked through again by
+            :meth:`split`. Where a net made them, it must not have been trained on the rows
             that calibrate; give those rows as ``z_calibration``.
-        y_train : array of shape (n,), optional
+        y_train : array of shape (n,), or with chunks a list of such arrays, optional
             Training labels, for cells and for noticing labels never seen.
         z_calibration, y_calibration : arrays of shape (r, d) and (r,), optional
             Training rows that the feature extractor has not seen; then all of ``z_train`` is
@@ -151,13 +156,18 @@ class SupportSplitter(BaseEstimator):
         """
         self._check_parameters()
         generator = as_generator(self.random_state)
-        z = as_points(z_train, "z_train")  # (n, d)
+        chunks = as_chunks(z_train, "z_train")
+        z: Rows = as_points(z_train, "z_train") if chunks is None else chunks  # (n, d)
         _check_spread(z)
         held_out = None
-        if z_calibration is not None:
+        if z_calibration is not None and chunks is None:
             z, held_out = as_pair(z_train, z_calibration, ("z_train", "z_calibration"))
+        elif z_calibration is not None:
+            held_out = as_pair(next(blocks_of(z)), z_calibration, ("z_train", "z_calibration"))[1]
         if z_calibration is None and y_calibration is not None:
             raise ValueError("y_calibration came without z_calibration; pass both or neither")
+        if chunks is not None and isinstance(y_train, list | tuple):
+            y_train = np.concatenate([np.asarray(part) for part in y_train])
         labels = None if y_train is None else as_labels(y_train, len(z), "y_train")
         extra = None
         if y_calibration is not None and held_out is not None:
@@ -165,12 +175,19 @@ class SupportSplitter(BaseEstimator):
         self.classes_ = _classes(labels, extra)
         kept = first_occurrences(z)
         if kept is not None:
-            z = z[torch.as_tensor(kept, device=z.device)]
+            mask = torch.zeros(len(z), dtype=torch.bool, device=z.device)
+            mask[torch.as_tensor(kept, device=z.device)] = True
+            z = only(z, mask)
             labels = None if labels is None else labels[kept]
         label = self._codes(labels, z.device)
         scorer = as_scorer(self.scorer)
         if self.same_label:
             scorer = SameLabel(scorer)
+        if chunks is not None and not isinstance(scorer, KNN):
+            raise ValueError(
+                f"{type(scorer).__name__} needs all training features in memory; chunks are for "
+                "scorer='knn' with same_label=False, or pass a sample of the rows as one array"
+            )
 
         self.folds_ = []
         how = self._how(scorer, len(z))
@@ -179,20 +196,22 @@ class SupportSplitter(BaseEstimator):
             rows = int(self.calibration_share * rows)
         cell = self._cells(z, label, rows, generator)  # (n,)
         if held_out is not None or how == "leave_one_out":
-            pool, pool_label = z, label
+            pool: Rows = z
+            pool_label = label
             if held_out is not None:
                 pool, pool_label = held_out, self._codes(extra, z.device)
             some = _at_most(self.most_calibration, len(pool), generator).to(z.device)
             self._check_enough(len(some) - (held_out is None))
             theirs = None if pool_label is None else pool_label[some]
-            self.folds_.append(_calibrate(z, label, cell, pool[some], theirs, scorer))
+            self.folds_.append(_calibrate(z, label, cell, take(pool, some), theirs, scorer))
         else:
             for out in self._fold_rows(how, len(z), generator):
                 keep = torch.ones(len(z), dtype=torch.bool, device=z.device)
                 keep[torch.as_tensor(out, device=z.device)] = False
                 mine = None if label is None else label[keep]
                 theirs = None if label is None else label[~keep]
-                self.folds_.append(_calibrate(z[keep], mine, cell[keep], z[~keep], theirs, scorer))
+                rest, held = only(z, keep), take(z, (~keep).nonzero()[:, 0])
+                self.folds_.append(_calibrate(rest, mine, cell[keep], held, theirs, scorer))
         self._merge(z, cell)
         self.n_features_in_ = z.shape[1]
         return self
@@ -329,7 +348,7 @@ class SupportSplitter(BaseEstimator):
 
     def _cells(
         self,
-        z: Tensor,
+        z: Rows,
         label: Tensor | None,
         calibration_rows: int,
         generator: np.random.Generator,
@@ -352,12 +371,13 @@ class SupportSplitter(BaseEstimator):
             return cluster(z, self.n_clusters, generator)
         return torch.zeros(len(z), dtype=torch.long, device=z.device)
 
-    def _merge(self, z: Tensor, cell: Tensor) -> None:
+    def _merge(self, z: Rows, cell: Tensor) -> None:
         """Merge cells that hold too few calibration rows, in every fold alike."""
         held_out = torch.cat([fold.calibration_cell for fold in self.folds_])
         kinds = max(int(cell.max()), int(held_out.max())) + 1
         count = torch.bincount(held_out, minlength=kinds).cpu().numpy()
-        center = torch.stack([_mean_or_zero(z[cell == value]) for value in range(kinds)])
+        # a cell that has calibration rows only lies anywhere
+        center = means_by(z, cell, kinds)
         target = merge_small_cells(count, center.cpu().numpy(), least=self.least_per_cell)
         names = np.unique(target, return_inverse=True)[1].reshape(-1)  # 0, 1, ... without gaps
         into = torch.as_tensor(names, device=z.device)
@@ -375,7 +395,7 @@ class SupportSplitter(BaseEstimator):
                 f"z_train has {self.n_features_in_} features and z_val has {z.shape[1]}; "
                 "both need the same columns in the same order"
             )
-        return z if reference is None else z.to(reference)
+        return z if reference is None else z.to(reference.device, reference.dtype)
 
     def _codes(self, labels: NDArray[Any] | None, device: torch.device) -> Tensor | None:
         """Position of each label among the classes; 0 for one that is not there."""
@@ -395,7 +415,7 @@ class SupportSplitter(BaseEstimator):
 
 
 def _calibrate(
-    z: Tensor,
+    z: Rows,
     label: Tensor | None,
     cell: Tensor,
     held_out: Tensor,
@@ -403,7 +423,7 @@ def _calibrate(
     scorer: Scorer,
 ) -> Fold:
     """Fit the scorer on reference rows and score the rows that it has not seen."""
-    fitted = scorer.fit(z, label)
+    fitted = scorer.fit(z, label)  # type: ignore[arg-type]  # in chunks for KNN only
     nearest = KNN(k=1, relative=0.0).fit(z)
     score, where = place(held_out, held_out_label, fitted, nearest, cell)
     apart = torch.arange(max(int(cell.max()), int(where.max())) + 1, device=z.device)
@@ -419,13 +439,12 @@ def _at_most(most: int, n: int, generator: np.random.Generator) -> Tensor:
     return torch.as_tensor(np.sort(generator.permutation(n)[:most]))
 
 
-def _mean_or_zero(z: Tensor) -> Tensor:
-    """Centre of a cell; one that has calibration rows only lies anywhere."""
-    return z.double().sum(dim=0) / max(len(z), 1)
-
-
-def _check_spread(z: Tensor) -> None:
-    spread, size = float((z - z[0]).abs().max()), float(z.abs().max())
+def _check_spread(z: Rows) -> None:
+    first, spread, size = None, 0.0, 0.0
+    for block in blocks_of(z):
+        first = block[0] if first is None else first
+        spread = max(spread, float((block - first).abs().max()))
+        size = max(size, float(block.abs().max()))
     if len(z) > 1 and spread <= 1e-6 * size:
         raise ValueError(
             f"all {len(z)} rows of z_train are the same, so no point can be told from another; "

@@ -8,6 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from giw.data.chunks import Chunks
+from giw.support.rows import Rows, center_of, spread_of, take
 from giw.support.scorers.unit_norm import unit_norm
 
 BLOCK_ELEMENTS = 2**23  # distances held at a time: 32 MB in float32
@@ -18,7 +20,7 @@ ANCHOR_SHARE = 0.01  # share of the anchors that a point's local scale averages
 SCALE_FLOOR = 0.01  # of the mean scale: repeated rows have no distance between them
 
 
-def nearest(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def nearest(z: Tensor, reference: Rows, k: int) -> tuple[Tensor, Tensor]:
     r"""Distances to the k nearest rows of ``reference``, ascending, and which rows they are.
 
     Candidates are found from :math:`\lVert r \rVert^2 - 2 z^\top r` block by block, so that no
@@ -28,7 +30,8 @@ def nearest(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     z : Tensor of shape (m, d)
-    reference : Tensor of shape (n, d)
+    reference : Tensor of shape (n, d), or Chunks
+        Chunks are walked through once, and a block of them is in memory at a time.
     k : int
         At most n neighbours are returned.
 
@@ -36,14 +39,31 @@ def nearest(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]:
     -------
     distance, index : tensors of shape (m, min(k, n))
     """
-    center = reference.mean(dim=0)
-    z, reference = z - center, reference - center  # smaller numbers cancel less
+    center = center_of(reference)
+    z = z - center  # smaller numbers cancel less
     k = min(k, len(reference))
-    candidates = min(k + SPARE, len(reference))
+    if not isinstance(reference, Chunks):
+        distance, index = _nearest_candidates(z, reference - center, k + SPARE)
+        return distance[:, :k], index[:, :k]
+    start = 0
+    distance, index = z.new_empty(len(z), 0), torch.empty(len(z), 0, dtype=torch.long).to(z.device)
+    for block in reference:
+        gap, where = _nearest_candidates(z, block.to(z.dtype) - center, k + SPARE)
+        # of equal distances the earlier row comes first, as in one search over all rows
+        distance, order = torch.cat([distance, gap], 1).sort(dim=1, stable=True)
+        index = torch.cat([index, where + start], 1).gather(1, order)[:, :k]
+        distance = distance[:, :k]
+        start += len(block)
+    return distance, index
+
+
+def _nearest_candidates(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Distances and indices of k rows, ascending; fewer where there are fewer."""
     rows = max(1, min(len(z), 2048))
-    found = [_nearest_rows(part, reference, candidates) for part in z.split(rows)]
-    distance, index = (torch.cat(parts) for parts in zip(*found, strict=True))  # (m, k + SPARE)
-    return distance[:, :k], index[:, :k]
+    count = min(k, len(reference))
+    found = [_nearest_rows(part, reference, count) for part in z.split(rows)]
+    distance, index = (torch.cat(parts) for parts in zip(*found, strict=True))  # (m, k)
+    return distance, index
 
 
 def _nearest_rows(z: Tensor, reference: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -96,7 +116,7 @@ class KNN:
     k: int = 5
     relative: float = 0.5
     unit_norm: bool = False
-    reference: Tensor | None = None  # (n, d)
+    reference: Rows | None = None  # (n, d)
     copy_radius: float = 0.0
     anchors: KNN | None = None  # some training rows, to look up the local scale
     anchor_scale: Tensor | None = None  # (a,)
@@ -107,17 +127,20 @@ class KNN:
         if not 0 <= self.relative <= 1:
             raise ValueError(f"relative must lie between 0 and 1, got {self.relative}")
 
-    def fit(self, z: Tensor, label: Tensor | None = None) -> KNN:
+    def fit(self, z: Rows, label: Tensor | None = None) -> KNN:
         """Keep the training features, and measure how dense they lie at some of them."""
-        reference = unit_norm(z) if self.unit_norm else z
-        spread = (reference - reference.mean(dim=0)).square().sum(dim=1).mean().sqrt()
+        reference = z
+        if self.unit_norm:
+            reference = z.through(unit_norm) if isinstance(z, Chunks) else unit_norm(z)
+        spread = spread_of(reference, center_of(reference))
         fitted = replace(self, reference=reference, copy_radius=COPY_TOLERANCE * float(spread))
         if self.relative == 0:
             return fitted
         rows = anchor_rows(len(z), z.device)
-        scale = anchor_scale(fitted._search(reference[rows])[0].mean(dim=1), spread)  # (a,)
+        points = take(reference, rows)  # (a, d)
+        scale = anchor_scale(fitted._search(points)[0].mean(dim=1), spread)  # (a,)
         anchors = KNN(k=neighbours_of_anchors(self.k, len(rows)), relative=0.0)
-        return replace(fitted, anchors=anchors.fit(reference[rows]), anchor_scale=scale)
+        return replace(fitted, anchors=anchors.fit(points), anchor_scale=scale)
 
     def score(self, z: Tensor, label: Tensor | None = None) -> Tensor:
         """Mean distance to the k nearest training rows over the local scale, (m,)."""
@@ -127,7 +150,8 @@ class KNN:
         """Score of each point and the index of its nearest training row, (m,) and (m,)."""
         if self.reference is None:
             raise ValueError("this scorer has seen no training features; call fit(z) first")
-        z = (unit_norm(z) if self.unit_norm else z).to(self.reference)
+        reference = self.reference
+        z = (unit_norm(z) if self.unit_norm else z).to(reference.device, reference.dtype)
         distance, index = self._search(z)
         score = distance.mean(dim=1)
         if self.anchors is not None and self.anchor_scale is not None:
