@@ -49,7 +49,7 @@ def trees(name: str, seed: int) -> Any:
     if name == "xgboost":
         from xgboost import XGBClassifier
 
-        # it wants classes counted from zero, so main gives it 0 and 1
+        # alone it wants classes counted from zero, so main gives it 0 and 1
         return XGBClassifier(n_estimators=60, random_state=seed, n_jobs=1)
     return HistGradientBoostingClassifier(max_iter=60, random_state=seed)
 

@@ -232,3 +232,24 @@ def test_a_classifier_without_probabilities_serves_and_offers_none():
         clf = giw.ReweightedClassifier(LinearSVC(), random_state=0).fit(X, y, X_val=Xv, y_val=yv)
     assert not hasattr(clf, "predict_proba")
     assert clf.decision_function(Xv).shape == (45,)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_boosted_trees_from_elsewhere_take_names_and_folds_that_lack_a_class(library):
+    """XGBoost alone refuses names, and classes that are not counted from zero without a gap."""
+    found = pytest.importorskip(library, reason=f"{library} is not installed")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = np.array(["low", "high", "middle"])[(X[:, 0] > 0).astype(int)]
+    y[:3] = "middle"  # a single validation point of this class: most folds have none
+    trees = (
+        found.XGBClassifier(n_estimators=5, n_jobs=1)
+        if library == "xgboost"
+        else found.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)
+    )
+    val = np.r_[0, 170:200]
+    clf = giw.ReweightedClassifier(trees, random_state=0)
+    clf.fit(X[1:170], y[1:170], X_val=X[val], y_val=y[val])
+    assert set(clf.classes_) == {"low", "middle", "high"}
+    assert clf.predict_proba(X).shape == (200, 3)
+    assert (clf.predict(X) == y).mean() > 0.9

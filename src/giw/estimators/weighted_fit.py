@@ -34,13 +34,13 @@ def weight_keyword(estimator: BaseEstimator) -> str:
 
 def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector) -> Any:
     """A fitted copy of the estimator; where there is one class only, the constant."""
-    constant = _constant(estimator, y)
-    return constant or clone(estimator).fit(X, y, **{weight_keyword(estimator): weight})
+    keyword = {weight_keyword(estimator): weight}
+    return _constant(estimator, y) or _counted(estimator, X, y, keyword)
 
 
 def fit_plain(estimator: BaseEstimator, X: Any, y: NDArray[Any]) -> Any:
     """A copy fitted without weights; where a fold has one class only, the constant."""
-    return _constant(estimator, y) or clone(estimator).fit(X, y)
+    return _constant(estimator, y) or _counted(estimator, X, y, {})
 
 
 def quicker_copy(estimator: BaseEstimator) -> BaseEstimator:
@@ -62,6 +62,36 @@ def _constant(estimator: BaseEstimator, y: NDArray[Any]) -> Any:
     if is_classifier(estimator) and len(np.unique(y)) == 1:
         return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
     return None
+
+
+class CountedFromZero:
+    """A fitted classifier that knows classes as 0, 1, 2, …, and labels of any kind around it."""
+
+    def __init__(self, model: Any, classes: NDArray[Any]) -> None:
+        self.model, self.classes_ = model, classes
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels as they were given."""
+        return self.classes_[np.asarray(self.model.predict(X), dtype=np.int64)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Columns in the order of ``classes_``."""
+        return np.asarray(self.model.predict_proba(X), dtype=np.float64)
+
+
+def _counted(estimator: BaseEstimator, X: Any, y: NDArray[Any], keyword: dict[str, Any]) -> Any:
+    """A fitted copy; XGBoost is given classes counted from zero, and a fold may lack one."""
+    if is_classifier(estimator) and type(_last_step(estimator)).__module__.startswith("xgboost"):
+        classes, codes = np.unique(y, return_inverse=True)
+        if not np.array_equal(classes, np.arange(len(classes))):
+            return CountedFromZero(clone(estimator).fit(X, codes, **keyword), classes)
+    return clone(estimator).fit(X, y, **keyword)
+
+
+def _last_step(estimator: BaseEstimator) -> BaseEstimator:
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
 
 
 def label_loss(model: Any, X: Any, y: NDArray[Any]) -> Vector:
