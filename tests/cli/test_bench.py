@@ -73,6 +73,15 @@ def test_hours_are_not_started_where_nobody_can_be_asked(tmp_path, monkeypatch):
     assert list(tmp_path.glob("*.json")) == []
 
 
+def test_a_dry_run_needs_no_data_and_does_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_check_data", CHECK_DATA)
+    monkeypatch.setattr(engines, "paper_samples", None)
+    done = bench(tmp_path / "new", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("2 runs, 0 done, 2 to do in 1 jobs of 1 epochs on cpu; about ")
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_was_not_named_is_told(tmp_path):
     arguments = [*SMALL, "--trials", "1"]
     done = runner.invoke(app, ["bench", "--out", str(tmp_path), *arguments[:4], *arguments[6:]])

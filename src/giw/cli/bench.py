@@ -64,6 +64,9 @@ def bench(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Start without asking, however long it takes.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done and how long it would take.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's grid, or a part of it; what is done already is not done again.
@@ -93,8 +96,11 @@ def bench(
         runs = plan(**choice, variants=variants, protocols=protocols, seed=seed)
         for name in variants:
             check_variant(name)
-        _check_data(runs, data)
         store = Store(out)
+        if dry_run:
+            typer.echo(_look_ahead(store, runs, device, processes)[1].words)
+            return
+        _check_data(runs, data)
         notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
         notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside(runs)]
         say_notes(notes, quiet=quiet)
