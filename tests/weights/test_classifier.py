@@ -3,14 +3,15 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 from tests.cases.gaussian_pairs import gaussian_pair
 
 import giw
 from giw.weights.basis import fold_numbers
 from giw.weights.classifier import (
+    ForeignOdds,
     HeldOut,
     LinearFeatures,
+    Odds,
     held_out_losses,
     logistic_coefficients,
 )
@@ -40,6 +41,23 @@ def test_the_gradient_vanishes_at_the_solution(odds):
     gradient -= (share / (1 + odds * f_val.exp())) @ val
     penalty = torch.tensor([0.0, 0.1, 0.1]) / max(1.0, odds)
     assert_allclose(gradient + penalty * theta, 0, atol=1e-7)
+
+
+def test_newton_steps_that_go_too_far_are_shortened():
+    """Small odds and samples far apart: the loss is nearly exponential, a full step overshoots."""
+    rng = np.random.default_rng(0)
+    train = torch.as_tensor(np.c_[np.ones(200), rng.normal(size=200)])
+    val = torch.as_tensor(np.c_[np.ones(5), rng.normal(size=5) + 12])
+    share = torch.full((5,), 0.2, dtype=torch.float64)
+
+    theta = logistic_coefficients(
+        lambda: [train], 200, val, share, ridge=0.01, odds=0.001, start=torch.zeros(2).double()
+    )
+
+    f_train, f_val = train @ theta, val @ theta
+    gradient = (f_train.exp() / (1 + 0.001 * f_train.exp())) @ train / 200
+    gradient -= (share / (1 + 0.001 * f_val.exp())) @ val
+    assert_allclose(gradient + torch.tensor([0.0, 0.01]) * theta, 0, atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [300, 1_500])
@@ -136,12 +154,27 @@ def test_a_foreign_classifier_sees_samples_that_weigh_the_same(n):
     assert_allclose(theirs, ours, rtol=1e-3)
 
 
-def test_a_foreign_classifier_that_is_sure_gives_numbers():
-    weight = giw.classifier_ratio(
-        [[0.0], [1.0], [2.0]], [[1.0], [1.1]], classifier=DecisionTreeClassifier()
-    )
+class Sure:
+    """Knows where every point is from."""
 
-    assert np.isfinite(weight).all()
+    def predict_proba(self, x):
+        return np.c_[x[:, 0] < 0, x[:, 0] >= 0].astype(float)
+
+
+def test_classifiers_that_are_sure_give_numbers():
+    x = torch.tensor([[-1.0], [1.0]]).double()
+    steep = Odds(LinearFeatures(squares=False), torch.tensor([0.0, 1e4]).double())
+
+    for odds in (ForeignOdds(Sure())(x), steep(x)):
+        assert torch.isfinite(odds).all()
+        assert odds[0] < 1e-20
+        assert odds[1] > 1e20
+
+
+def test_squares_have_mean_zero_and_variance_one_for_standard_normals():
+    features = LinearFeatures(squares=True)(torch.tensor([[2.0, 0.0]]))
+
+    assert_allclose(features, [[2, 0, 3 / 2**0.5, -1 / 2**0.5]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

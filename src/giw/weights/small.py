@@ -58,7 +58,7 @@ def likely_weights(
 
     :math:`\kappa_i / (K 1)_i` is the density of the validation points over that of the training
     points, as kernels of this width see it. Held back from zero and from the upper bound it is a
-    better start than equal weights: it saves the interior point method a fifth of its steps.
+    better start than equal weights: it saves the interior point method some steps.
     """
     n = len(kappa)
     ratio = kappa / (features.sum(1).dot(features) + 1e-3)
