@@ -238,3 +238,22 @@ def test_many_features_leave_the_richer_sets_out():
     assert tried(50) == ["linear", "quadratic", "kernel"]
     assert tried(51) == ["linear", "kernel"]
     assert tried(301) == ["kernel"]
+
+
+def test_members_of_hardly_any_weight_are_hardly_points():
+    pair = gaussian_pair(0, n=100, m=40, d=1)
+    member = np.where(np.arange(40) % 2, 1.0, 1e-6)
+
+    assert_allclose(
+        giw.classifier_ratio(pair.train, pair.val, features="linear", ridge=0.1, val_weight=member),
+        giw.classifier_ratio(pair.train, pair.val[1::2], features="linear", ridge=0.1),
+        rtol=1e-3,
+    )
+
+
+def test_two_validation_points_take_the_strongest_penalty():
+    pair = gaussian_pair(0, n=100, m=2, d=1)
+
+    est = giw.ClassifierRatio().fit(pair.train, pair.val)
+
+    assert (est.features_, est.ridge_) == ("linear", 10.0)
