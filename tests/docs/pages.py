@@ -49,7 +49,8 @@ def console(body: str) -> list[tuple[str, list[str]]]:
 
 def quoted_commands(text: str) -> list[list[str]]:
     """Commands that a page names without showing what they print, as words."""
-    lines = [line for _, kind, body in BLOCK.findall(text) if not kind for line in body.split("\n")]
+    bodies = [body.replace("\\\n", " ") for _, kind, body in BLOCK.findall(text) if not kind]
+    lines = [line for body in bodies for line in body.split("\n")]
     lines += re.findall(r"`([^`\n]+)`", text)
     found = (COMMAND.match(line.strip()) for line in lines)
     return [shlex.split(match[1].split("  #")[0]) for match in found if match]
