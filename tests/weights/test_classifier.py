@@ -257,3 +257,13 @@ def test_two_validation_points_take_the_strongest_penalty():
     est = giw.ClassifierRatio().fit(pair.train, pair.val)
 
     assert (est.features_, est.ridge_) == ("linear", 10.0)
+
+
+def test_half_of_the_centres_are_from_each_sample():
+    pair = gaussian_pair(0, n=100, m=40, d=1)
+
+    est = giw.ClassifierRatio("kernel", ridge=0.1, n_centers=20, standardize=False)
+    centers = est.fit(pair.train, pair.val).model_.features.centers + est.units_.shift
+
+    assert len(centers) == 20
+    assert np.isclose(centers, pair.train.T).any(1).sum() == 10

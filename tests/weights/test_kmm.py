@@ -10,8 +10,10 @@ from tests.cases.mean_matching import minimum_by_cvxopt, objective
 import giw
 from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 from giw.weights import EffectiveSampleSizeWarning
+from giw.weights.basis import GaussianBasis
 
 kmm_module = sys.modules["giw.weights.kmm"]  # the function of that name hides it
+MatchedRatio = kmm_module.MatchedRatio
 
 
 def two_samples(seed=0, n=60, m=15, d=2, shift=0.7):
@@ -84,8 +86,9 @@ def test_a_point_with_no_membership_counts_for_nothing():
     assert_allclose(w, giw.kmm(train, val[:10], ridge=1.0), atol=1e-6)
 
 
-def test_one_training_point_weighs_one():
-    assert_allclose(giw.kmm([[3.0]], [[5.0], [6.0]]), [1.0])
+@pytest.mark.parametrize("ridge", ["auto", 1e-5])
+def test_one_training_point_weighs_one(ridge):
+    assert_allclose(giw.kmm([[3.0]], [[5.0], [6.0]], ridge=ridge), [1.0])
 
 
 def test_constant_features_give_weights_of_one():
@@ -112,7 +115,9 @@ def test_impossible_parameters_are_refused(parameters, message):
         giw.kmm(*two_samples(), **parameters)
 
 
-def test_validation_points_out_of_reach_warn_of_few_effective_points():
+@pytest.mark.parametrize("most_small", [0, 1_000])
+def test_validation_points_out_of_reach_warn_of_few_effective_points(monkeypatch, most_small):
+    monkeypatch.setattr(kmm_module, "MOST_SMALL", most_small)
     rng = np.random.default_rng(0)
     with pytest.warns(EffectiveSampleSizeWarning, match="kmm: the effective sample size"):
         w = giw.kmm(rng.normal(size=200), rng.normal(size=5) + 30, ridge=1e-5)
@@ -214,3 +219,23 @@ def test_new_points_keep_to_the_upper_bound():
     est = giw.KMM(upper=2.0).fit(train, val)
 
     assert (est.weigh(np.r_[train, val]) * est.scale_).max() == pytest.approx(2.0)
+
+
+def test_small_differences_far_from_the_origin_are_seen():
+    train, val = two_samples()
+
+    far = giw.kmm(1e6 + 1e-3 * train, 1e6 + 1e-3 * val, bandwidth="median", ridge=1.0)
+
+    assert_allclose(far, giw.kmm(train, val, bandwidth="median", ridge=1.0), atol=1e-3)
+
+
+def test_the_price_of_the_sum_is_taken_off():
+    basis = GaussianBasis(torch.zeros(1, 1).double(), 1.0)
+    x = torch.zeros(1, 1).double()
+
+    def ratio(theta, price):
+        return float(MatchedRatio(basis, torch.tensor([theta]).double(), price, 2.0)(x))
+
+    assert ratio(0.5, 0.2) == pytest.approx(1.3)
+    assert ratio(5.0, 0.2) == 2.0
+    assert ratio(-5.0, 0.2) == 0.0
