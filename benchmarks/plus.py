@@ -20,11 +20,13 @@ import warnings
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.stats import ttest_1samp
+from torch import nn
 
 import giw
 import practice
@@ -36,11 +38,12 @@ from giw.methods import GIWPlus
 from giw.methods.giw_plus import steady_weights, validation_ratios
 from giw.models import model_for
 from giw.objective import DynamicWeights
-from giw.shift import class_prior, label_noise, support_shift, trial_seeds
+from giw.shift import ShiftProblem, class_prior, label_noise, support_shift
 from giw.shift.paper import paper_setting
 from giw.training import (
     Evidence,
     FunctionalNet,
+    Pretrained,
     Tensors,
     TrainingConfig,
     predict_in_blocks,
@@ -237,28 +240,32 @@ def weights(options: argparse.Namespace) -> None:
                       f"{((1 - truth) ** 2).mean():.3f} |", flush=True)  # fmt: skip
 
 
-def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray, ...]:
-    """Both kinds of weight at the same training points, which no draw changes."""
+@cache
+def _pretrained(shift: str) -> tuple[ShiftProblem, np.ndarray, np.ndarray, Pretrained, nn.Module]:
+    """Training data, true weights, kinds of point and pretrained net, which no draw changes."""
     groups = range(10)
     problem, truth = support_shift(
         digits(), train_groups=groups, test_groups=groups, n_val=100, test_share=0.2,
         draw="iid", random_state=0,
     )  # fmt: skip
-    kind = truth.flipped.astype(int)
     if shift.startswith("noise"):
         rate = float(shift.split()[1])
         problem, truth = label_noise(problem, truth, rate=rate, random_state=1)
-        kind = truth.flipped.astype(int)
-    elif shift.startswith("prior"):
+    kind = truth.flipped.astype(int)
+    if shift.startswith("prior"):
         problem, truth = class_prior(problem, truth, ratio=10, minority=[1], random_state=1)
         kind = problem.train.y
-    # validation points drawn anew among the rows that are neither training nor the fixed draw
-    rows = np.random.default_rng(trial).choice(len(problem.test), n_val, replace=False)
-    problem = replace(problem, val=problem.test.take(rows))
-    data = Tensors.from_problem(problem)
     module = model_for(problem.train.x.shape, problem.n_classes, random_state=0)
     config = TrainingConfig(pretrain_epochs=10, batch_size=64, learning_rate=1e-3)
-    start = pretrain(module, data, config, random_state=trial_seeds(0, 0).batches)
+    start = pretrain(module, Tensors.from_problem(problem), config)
+    return problem, truth.weight, kind, start, module
+
+
+def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray, ...]:
+    """Both kinds of weight at the same training points, for one draw of validation points."""
+    problem, truth, kind, start, module = _pretrained(shift)
+    rows = np.random.default_rng(trial).choice(len(problem.test), n_val, replace=False)
+    data = Tensors.from_problem(replace(problem, val=problem.test.take(rows)))
     net = FunctionalNet(module)
     evidence = Evidence(
         data.x_train, data.y_train, data.x_val, data.y_val, start.seen, lambda x: x, 0,
@@ -275,7 +282,7 @@ def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray
     batch = np.empty(len(losses))
     for part in np.array_split(order, len(losses) // 64):  # as the steps of an epoch would
         batch[part] = DynamicWeights()(losses[part], val_losses)
-    return steady, batch, truth.weight, kind
+    return steady, batch, truth, kind
 
 
 def main() -> None:

@@ -177,10 +177,10 @@ def test_every_step_moves_state_and_nothing_reads_the_future():
     assert FIRST_COUNTS not in logs  # estimated once, on a net that has seen neither side
 
 
-def test_points_rather_inside_are_not_trained_on_unless_some_risk_stays_with_them():
-    batch = a_batch()._replace(inside=torch.tensor([0.9, 0.5, 0.4, 0.0, 1.0, 0.1]))
+def test_points_surely_inside_are_not_trained_on_unless_some_risk_stays_with_them():
+    batch = a_batch()._replace(inside=torch.tensor([0.95, 0.5, 0.4, 0.0, 1.0, 0.1]))
     torch.testing.assert_close(
-        GIWPlus()._inside(batch), torch.tensor([1.0, 1.0, 0.4, 0.0, 1.0, 0.1])
+        GIWPlus()._inside(batch), torch.tensor([1.0, 0.5, 0.4, 0.0, 1.0, 0.1])
     )
     assert torch.equal(GIWPlus(handover=0.8)._inside(batch), batch.inside)
 
@@ -189,11 +189,11 @@ def test_alpha_is_the_mean_of_the_membership_in_use():
     evidence, _ = noisy_evidence(m=4)
     split = replace(
         SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
-        membership=torch.tensor([0.9, 0.3, 0.0, 0.6]),
+        membership=torch.tensor([0.95, 0.3, 0.0, 0.6]),
     )
-    assert GIWPlus().state(evidence, split, {})[ALPHA] == pytest.approx((1 + 0.3 + 0 + 1) / 4)
+    assert GIWPlus().state(evidence, split, {})[ALPHA] == pytest.approx((1 + 0.3 + 0 + 0.6) / 4)
     soft = GIWPlus(handover=0.8).state(evidence, split, {})
-    assert soft[ALPHA] == pytest.approx((0.9 + 0.3 + 0 + 0.6) / 4)
+    assert soft[ALPHA] == pytest.approx((0.95 + 0.3 + 0 + 0.6) / 4)
 
 
 def test_modes_are_followed_only_while_inside_points_are_held_out():
@@ -214,6 +214,11 @@ def test_modes_are_followed_only_while_inside_points_are_held_out():
         _, new = method._weigh(state, batch, 2, losses_, torch.zeros(30))
         found[handover] = new[COUNTS]
     torch.testing.assert_close(found[1.0][0], torch.tensor([30.0, 0.0]))
+    method = GIWPlus(window=1.0)
+    state = params | method.state(evidence, None, params)
+    unsure = batch._replace(inside=torch.full((30,), 0.6))
+    _, new = method._weigh(state, unsure, 2, losses_, torch.zeros(30))
+    assert torch.equal(new[COUNTS], state[COUNTS])  # all are trained on a little
     assert torch.equal(found[0.8], torch.tensor([[15.0, 15.0], [18.0, 12.0]]))
 
 

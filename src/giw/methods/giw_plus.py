@@ -13,8 +13,8 @@ The generalized risk of :mod:`giw.methods.giw` with five things changed:
   points inside the support and training rows that the net has not seen either: no side is
   flattered. Both are shrunk towards one by how little they are sure of. Then the modes are
   followed over a window of steps.
-- *Soft split*: :math:`s_j` is the posterior of being inside, in both terms. From one half on it
-  is one: such points are not trained on at all, and their losses keep telling the truth.
+- *Soft split*: :math:`s_j` is the posterior of being inside, in both terms. From 0.9 on it is
+  one: such points are not trained on at all, and their losses keep telling the truth.
 - *Handover* :math:`\kappa`: below one, weighted training data carry only a share of the risk
   inside, and the validation points inside carry the rest themselves. The risk is the same for
   every :math:`\kappa`. Then no loss inside is honest any more, the posterior is used as it is and
@@ -61,6 +61,7 @@ HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
 MOVED = f"{OWN}moved"  # there where images are moved about
+SURE = 0.9  # membership from which on a point is inside, and not trained on
 FEWEST_UNSEEN = 50  # training rows kept back that can stand for all
 
 
@@ -176,10 +177,10 @@ class GIWPlus(GIW):
         return risk, {"effective_share": effective_share(weight), **state}
 
     def _firm(self, membership: Tensor) -> Tensor:
-        """Points that are rather inside than outside are inside, where all is handed over."""
+        """Points that are inside almost surely are inside, where all is handed over."""
         if self.handover < 1:
             return membership
-        return torch.where(membership >= 0.5, 1.0, membership)
+        return torch.where(membership >= SURE, 1.0, membership)
 
     def _inside(self, batch: Batch) -> Tensor:
         return self._firm(batch.inside)
@@ -233,12 +234,12 @@ class GIWPlus(GIW):
             )
             first = params[FIRST_COUNTS].detach()
             counts = first
-            if self.handover == 1:  # only then were inside points not trained on
+            if self.handover == 1:  # only then are there inside points that are not trained on
                 now = mode_counts(
                     seen,
                     loss_nodes(val_loss.detach()),
                     one_hot(batch.y_val, n_classes),
-                    self._inside(batch).float(),
+                    (self._inside(batch) >= 1).float(),
                 )
                 counts = moved_counts(params[COUNTS].detach(), now, window=self.window)
             modes = bounded_modes(mode_ratio(counts), mode_ratio(first))
