@@ -63,3 +63,28 @@ def test_mistakes_get_one_line_and_exit_code_2(tables, arguments, words):
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.output
+
+
+def test_a_parquet_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypatch):
+    """Rows keep their numbers in the file, and classes are counted over all of it."""
+    import numpy as np
+    import pandas as pd
+
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("giw.data.table_sample.SAMPLED", 120)
+    paths = [tmp_path / "train.parquet", tmp_path / "val.parquet"]
+    for old, path in zip(tables, paths, strict=True):
+        frame = pd.concat([pd.read_csv(old)] * 20, ignore_index=True)
+        # far down in the file, so that a number in the sample would be another one
+        frame.iloc[np.argsort(frame["x"], kind="stable")].to_parquet(path)
+
+    whole = json.loads(run(*paths, "--label", "y", "--json").stdout)
+    monkeypatch.setattr("giw.data.table_sample.COPIES", 10**4)  # as if the files were large
+    result = run(*paths, "--label", "y", "--memory", "0.1", "--json")
+    told = json.loads(result.stdout)
+
+    assert result.exit_code == 0, result.output
+    assert told["class_shares"] == whole["class_shares"]
+    assert "a random sample of 120 of its 900 rows was read" in " ".join(told["notes"])
+    assert {row["row"] for row in told["outside_rows"]} <= set(range(600, 900))
+    assert told["outside_interval"][0] <= 1 / 3 <= told["outside_interval"][1]

@@ -34,6 +34,13 @@ def diagnose(
         Path | None,
         typer.Option("--out", "-o", help="Write a page with figures here, such as report.html."),
     ] = None,
+    memory: Annotated[
+        float,
+        typer.Option(
+            min=0.001,
+            help="Gigabytes that a table may take; a larger parquet file is walked through.",
+        ),
+    ] = 1.0,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -45,7 +52,8 @@ def diagnose(
     and which columns put them there; training labels that look wrong; and a recommendation.
 
     Text and missing values are handled. If VAL has no label column, only features are compared.
-    Large tables are sampled, and the answer says so.
+    Large tables are sampled, and the answer says so. Parquet files larger than --memory are never
+    read whole: they are walked through, classes are counted over all rows, the rest is a sample.
 
     Example:
 
@@ -54,14 +62,17 @@ def diagnose(
     Exit code 0 when the diagnosis is done, whatever it says; 2 for a mistake in the input.
     """
     with one_line_errors("giw diagnose"):
-        from giw.data import read_table
+        from giw.data import read_within
         from giw.diagnosis import STEPS
         from giw.diagnosis import diagnose as run
         from giw.training.progress import make_progress
 
         if out is not None:
             check_writable(out, "name another file with --out")
-        tables = [read_table(path) for path in (train, val)]
+
+        tables = [
+            read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
+        ]
         y = y_val = None
         if label is not None:
             y = tables[0].labels(label)

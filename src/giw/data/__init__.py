@@ -12,6 +12,7 @@ from giw.data.mnist import colored, mnist
 from giw.data.ray_chunks import ray_chunks, ray_column
 from giw.data.sample import Sample
 from giw.data.table_encoder import TableEncoder
+from giw.data.table_sample import TableSample, read_within, sample_parquet
 from giw.data.tables import Table, read_table, table_from_frame
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Sample",
     "Table",
     "TableEncoder",
+    "TableSample",
     "catalogue",
     "cifar20",
     "cifar_edition",
@@ -34,7 +36,9 @@ __all__ = [
     "ray_chunks",
     "ray_column",
     "read_table",
+    "read_within",
     "resize_images",
+    "sample_parquet",
     "table_from_frame",
     "unit_pixels",
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_generator, as_labels
+from giw.data import TableSample
 from giw.diagnosis.features import Features, as_features
 from giw.diagnosis.label_noise import cross_fit, look_for_noise
 from giw.diagnosis.outside import explain_outside
@@ -16,7 +18,7 @@ from giw.diagnosis.recommendation import recommend
 from giw.diagnosis.result import Diagnosis, Sizes
 from giw.diagnosis.shift_tests import (
     ShiftTest,
-    class_share_test,
+    class_count_test,
     features_test,
     holm,
     label_test,
@@ -53,11 +55,13 @@ def diagnose(
 
     Parameters
     ----------
-    X : array of shape (n, d), data frame or Table
+    X : array of shape (n, d), data frame, Table or TableSample
         Training points. Text and missing values of data frames and tables are encoded.
     y : array of shape (n,) or None
         Training labels, of any type. Without them only features are compared.
-    X_val : array of shape (m, d), data frame or Table
+    X_val : array of shape (m, d), data frame, Table or TableSample
+        Of a sample of a larger file, rows are told by their number in the file, and class shares
+        are those of the whole file.
         Validation points from the distribution that the model will meet.
     y_val : array of shape (m,), optional
         Their labels.
@@ -87,10 +91,15 @@ def diagnose(
     step = on_step or (lambda name: None)
     generator = as_generator(random_state)
     step(STEPS[0])
-    features = as_features(X, X_val, feature_names)
+    drawn, drawn_val = (x if isinstance(x, TableSample) else None for x in (X, X_val))
+    table, val_table = (x.table if isinstance(x, TableSample) else x for x in (X, X_val))
+    features = as_features(table, val_table, feature_names)
     n, m = len(features.z_train), len(features.z_val)
-    labels, names = _codes(y, y_val, n, m)
-    train, val = _sample(n, max_train, generator), _sample(m, max_val, generator)
+    labels, names = _codes(y, y_val, n, m, drawn, drawn_val)
+    place = np.arange(n) if drawn is None else drawn.rows  # rows as the user counts them
+    place_val = np.arange(m) if drawn_val is None else drawn_val.rows
+    train = _sample(n, max_train, generator, labels.train)
+    val = _sample(m, max_val, generator)
 
     step(STEPS[1])
     split = _split(features, labels, train, val, generator)
@@ -110,6 +119,7 @@ def diagnose(
         most=most_rows,
         generator=generator,
     )
+    rows = tuple(replace(row, row=int(place_val[row.row])) for row in rows)
 
     step(STEPS[3])
     few_train, few_val = train[:MOST_TESTED], val[:MOST_TESTED]
@@ -127,7 +137,7 @@ def diagnose(
         y, y_inside = labels.train[few_train], labels.val[inside]
         if len(np.unique(y)) > 1:
             fitted = cross_fit(z, y, z_inside, classes=len(names), generator=generator)
-            noise = look_for_noise(fitted, y, y_inside, names=names, row_numbers=few_train)
+            noise = look_for_noise(fitted, y, y_inside, names=names, row_numbers=place[few_train])
             surprise, wrong = fitted.surprise(y, y_inside), fitted.wrong(y, y_inside)
             label_shift = label_test(z, z_inside, weight, surprise, wrong, generator)
             tests += [label_shift] if label_shift is not None else []
@@ -143,8 +153,9 @@ def diagnose(
         n_outside_rows=len(listed),
     )
     n_columns = len(dict.fromkeys(features.columns))
+    n_all, m_all = (k if s is None else s.total for k, s in ((n, drawn), (m, drawn_val)))
     sizes = Sizes(
-        n, m, n_columns, features.z_train.shape[1],
+        n_all, m_all, n_columns, features.z_train.shape[1],
         len(train), len(val), len(few_train), len(few_val),
     )  # fmt: skip
     return Diagnosis(
@@ -153,7 +164,7 @@ def diagnose(
         outside=outside,
         outside_interval=interval,
         shifts=shifts,
-        effective_sample_size=share * n,
+        effective_sample_size=share * n_all,
         effective_share=share,
         outside_rows=rows,
         n_outside_rows=len(listed),
@@ -161,24 +172,32 @@ def diagnose(
         label_noise=noise,
         class_shares=_class_shares(labels, names),
         split=split,
-        val_rows=tuple(val.tolist()),
+        val_rows=tuple(place_val[val].tolist()),
         sizes=sizes,
-        notes=(*features.notes, *_sampling_notes(sizes)),
+        notes=(*features.notes, *_reading_notes(drawn, drawn_val), *_sampling_notes(sizes)),
     )
 
 
+@dataclass(frozen=True)
 class _Labels:
-    """Codes of both sides, None where there are no labels."""
+    """Codes of both sides, None where there are no labels, and how often each class occurs."""
 
-    def __init__(self, train: Ints | None, val: Ints | None) -> None:
-        self.train, self.val = train, val
+    train: Ints | None
+    val: Ints | None
+    train_counts: Ints
+    val_counts: Ints
 
 
-def _codes(y: Any, y_val: Any, n: int, m: int) -> tuple[_Labels, list[str]]:
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+def _codes(
+    y: Any, y_val: Any, n: int, m: int, drawn: TableSample | None, drawn_val: TableSample | None
+) -> tuple[_Labels, list[str]]:
     if y is None:
         if y_val is not None:
             raise ValueError("y_val came without y; pass the training labels too")
-        return _Labels(None, None), []
+        return _Labels(None, None, NOTHING, NOTHING), []
     train = as_labels(y, n, "y")
     val = None if y_val is None else as_labels(y_val, m, "y_val")
     if val is not None and (train.dtype.kind in "USO") != (val.dtype.kind in "USO"):
@@ -196,12 +215,29 @@ def _codes(y: Any, y_val: Any, n: int, m: int) -> tuple[_Labels, list[str]]:
         )
     code = code.reshape(-1).astype(np.int64)
     names = [str(value) for value in classes.tolist()]
-    return _Labels(code[:n], None if val is None else code[n:]), names
+
+    def counts(codes: Ints, sample: TableSample | None) -> Ints:
+        if sample is None or sample.label_counts is None:
+            return np.bincount(codes, minlength=len(names))
+        return np.array([sample.label_counts.get(value, 0) for value in classes.tolist()])
+
+    return _Labels(
+        code[:n], None if val is None else code[n:],
+        counts(code[:n], drawn), NOTHING if val is None else counts(code[n:], drawn_val),
+    ), names  # fmt: skip
 
 
-def _sample(n: int, most: int, generator: np.random.Generator) -> Ints:
-    """Rows in random order, so that any beginning of them is a sample too."""
-    return generator.permutation(n)[:most]
+def _sample(n: int, most: int, generator: np.random.Generator, label: Ints | None = None) -> Ints:
+    """Rows in random order, so that any beginning of them is a sample too.
+
+    With labels, the first row of every class that was not drawn comes last: a class so rare must
+    not look as if it were not there.
+    """
+    rows = generator.permutation(n)[:most]
+    if label is None or len(rows) == n:
+        return rows
+    value, first = np.unique(label, return_index=True)
+    return np.concatenate([rows, first[~np.isin(value, label[rows])]])
 
 
 def _split(
@@ -220,7 +256,7 @@ def _feature_tests(
     z, z_val = features.z_train[train], features.z_val[val]
     found = [features_test(z, z_val, generator)]
     if labels.train is not None and labels.val is not None:
-        found.append(class_share_test(labels.train, labels.val, generator))
+        found.append(class_count_test(labels.train_counts, labels.val_counts, generator))
         found.append(
             features_test(
                 z,
@@ -236,10 +272,18 @@ def _feature_tests(
 def _class_shares(labels: _Labels, names: list[str]) -> tuple[tuple[str, float, float], ...]:
     if labels.train is None or labels.val is None:
         return ()
-    train, val = (
-        np.bincount(side, minlength=len(names)) / len(side) for side in (labels.train, labels.val)
-    )
+    train, val = (side / side.sum() for side in (labels.train_counts, labels.val_counts))
     return tuple((name, float(p), float(q)) for name, p, q in zip(names, train, val, strict=True))
+
+
+def _reading_notes(*sides: TableSample | None) -> list[str]:
+    return [
+        f"The {name} file was too large for the memory allowed: a random sample of "
+        f"{len(side.rows):,} of its {side.total:,} rows was read, among them one of every rare "
+        "category. Class shares are counted over all rows, everything else is said of the sample."
+        for name, side in zip(("training", "validation"), sides, strict=True)
+        if side is not None
+    ]
 
 
 def _sampling_notes(sizes: Sizes) -> list[str]:

@@ -133,11 +133,20 @@ def class_share_test(
     The effect is :math:`\tfrac12 \sum_c |\hat q_c - \hat p_c|` less its mean under permutation,
     which is what sampling alone would show.
     """
-    n, m = len(label_train), len(label_val)
+    classes = int(max(label_train.max(initial=0), label_val.max(initial=0))) + 1
+    train, val = (np.bincount(side, minlength=classes) for side in (label_train, label_val))
+    return class_count_test(train, val, generator)
+
+
+def class_count_test(
+    train: Ints,  # (c,) rows of each class
+    val: Ints,  # (c,)
+    generator: np.random.Generator,
+) -> ShiftTest | None:
+    """The test of :func:`class_share_test` from the counts, which are all it needs."""
+    n, m = int(train.sum()), int(val.sum())
     if m < FEWEST:
         return None
-    classes = int(max(label_train.max(), label_val.max())) + 1
-    train, val = (np.bincount(side, minlength=classes) for side in (label_train, label_val))
     drawn = generator.multivariate_hypergeometric(train + val, m, size=DRAWS)  # (draws, c)
     seen = _likelihood_ratio(train, val)
     null = _likelihood_ratio(train + val - drawn, drawn)
