@@ -34,7 +34,7 @@ def on_gpu(data):
     return Tensors(*(part.cuda() for part in vars(data).values()))
 
 
-@pytest.mark.parametrize("bandwidth", ["median", "paper", 0.5])
+@pytest.mark.parametrize("bandwidth", ["cross", "median", "paper", 0.5])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
 def test_fused_weights_are_those_of_the_chain(scale, bandwidth):
     generator = torch.Generator().manual_seed(0)
