@@ -1,4 +1,4 @@
-"""Density ratios where the data are: the same on a GPU as on the CPU. Run with ``pytest -m gpu``."""
+"""Density ratios where the data are: on a GPU those of the CPU. Run with ``pytest -m gpu``."""
 
 import pytest
 import torch
