@@ -5,6 +5,7 @@
     python benchmarks/plus.py tables --jobs 16 --csv FILE  scikit-learn's tables, 50 draws a cell
     python benchmarks/plus.py tables --from-csv FILE       the same table from stored rows
     python benchmarks/plus.py weights                      bias and variance of weights, on digits
+    python benchmarks/plus.py step                         CPU time of a step beside GIW's
 
 Results on images are stored as ``giw bench`` stores them, and are runs of ``giw bench``: this only
 runs chosen pairs of method and variant in one process, so that data and kernels are loaded once.
@@ -34,9 +35,10 @@ from giw.bench.engines import Place, default_device, run_job
 from giw.bench.plan import Run, group
 from giw.bench.store import Result, Store
 from giw.data import digits
-from giw.methods import GIWPlus
+from giw.data.augmentation import MNIST_AUGMENTATION
+from giw.methods import GIW, GIWPlus
 from giw.methods.giw_plus import steady_weights, validation_ratios
-from giw.models import model_for
+from giw.models import build, model_for
 from giw.objective import DynamicWeights
 from giw.shift import ShiftProblem, class_prior, label_noise, support_shift
 from giw.shift.paper import paper_setting
@@ -49,6 +51,7 @@ from giw.training import (
     predict_in_blocks,
     pretrain,
     sample_losses,
+    train,
 )
 from giw.weights.loss_histogram import at_points, loss_nodes, one_hot
 from giw.weights.loss_modes import mode_ratio
@@ -285,19 +288,63 @@ def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray
     return steady, batch, truth, kind
 
 
+# ------------------------------------------------------------------------------------- step
+
+
+def step(options: argparse.Namespace) -> None:
+    """Processor time of a step of LeNet-5 with 256 training and 20 validation images."""
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+
+    def noise(size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        x = rng.integers(0, 256, (size, 1, 32, 32), dtype=np.uint8)
+        return torch.from_numpy(x), torch.from_numpy(np.arange(size) % 2)
+
+    data = Tensors(*noise(2_560), *noise(20))
+    module = build("lenet5", data.x_train.shape, 2, random_state=0)
+    print("| images | giw | giw_plus | ratio (its range over repeats) |")
+    print("| --- | --- | --- | --- |")
+    for moved in (True, False):
+        augmentation = MNIST_AUGMENTATION if moved else None
+        config = TrainingConfig(epochs=2, pretrain_epochs=1, augmentation=augmentation)
+        start = pretrain(module, data, config)
+        times = np.array(
+            [[_seconds_of_an_epoch(method, module, data, config, start)
+              for method in (GIW(split_on="input"), GIWPlus(split_on="input"))]
+             for _ in range(options.repeats)]
+        )  # fmt: skip
+        ratio = times[:, 1] / times[:, 0]
+        giw_step, plus_step = 100 * np.median(times, axis=0)  # ms; ten steps an epoch
+        print(f"| {'moved about' if moved else 'as they are'} | {giw_step:.1f} ms | "
+              f"{plus_step:.1f} ms | {np.median(ratio):.2f} ({ratio.min():.2f} to "
+              f"{ratio.max():.2f}) |")  # fmt: skip
+
+
+def _seconds_of_an_epoch(
+    method: GIW, module: nn.Module, data: Tensors, config: TrainingConfig, start: Pretrained
+) -> float:
+    """Of the second epoch: the first one has the split in it."""
+    ends: list[float] = []
+    train(
+        method, module, data, config, pretrained=start,
+        on_epoch=lambda phase, epoch, values: ends.append(time.process_time()),
+    )  # fmt: skip
+    return ends[1] - ends[0]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("images")
-    run.add_argument("--setting", nargs="*", default=list(SETTINGS))
-    run.add_argument("--method", nargs="*", default=list(METHODS),
+    on_images = commands.add_parser("images")
+    on_images.add_argument("--setting", nargs="*", default=list(SETTINGS))
+    on_images.add_argument("--method", nargs="*", default=list(METHODS),
                      help="method, method:variant or method:published")  # fmt: skip
-    run.add_argument("--protocol", default="honest", choices=["honest", "development"])
-    run.add_argument("--trials", type=int, default=10)
-    run.add_argument("--epochs", type=int, default=40)
-    run.add_argument("--seed", type=int, default=100)
-    run.add_argument("--data", type=Path)
-    run.add_argument("--out", type=Path, required=True)
+    on_images.add_argument("--protocol", default="honest", choices=["honest", "development"])
+    on_images.add_argument("--trials", type=int, default=10)
+    on_images.add_argument("--epochs", type=int, default=40)
+    on_images.add_argument("--seed", type=int, default=100)
+    on_images.add_argument("--data", type=Path)
+    on_images.add_argument("--out", type=Path, required=True)
     stored = commands.add_parser("compare")
     stored.add_argument("out", type=Path)
     on_tables = commands.add_parser("tables")
@@ -310,10 +357,11 @@ def main() -> None:
     on_tables.add_argument("--from-csv", type=Path)
     against_truth = commands.add_parser("weights")
     against_truth.add_argument("--repeats", type=int, default=20)
+    cost = commands.add_parser("step")
+    cost.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    {"images": images, "compare": compare, "tables": tables, "weights": weights}[options.command](
-        options
-    )
+    run = {"images": images, "compare": compare, "tables": tables, "weights": weights, "step": step}
+    run[options.command](options)
 
 
 if __name__ == "__main__":
