@@ -61,7 +61,7 @@ SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-s
 METHODS = (
     *("giw_plus", "giw", "pooled", "pooled_plus"),
     *(f"giw_plus:plus_{part}" for part in ("no_ema", "mix_0.5", "no_augment", "one_copy")),
-    *(f"giw_plus:plus_{part}" for part in ("uniform", "batch_weights", "hard", "handover_0.8")),
+    *(f"giw_plus:plus_{part}" for part in ("uniform", "batch_weights", "hard", "no_hold_out")),
     "giw_plus:plus_giw",
 )
 RIVALS = ("giw", "pooled", "giw:published")

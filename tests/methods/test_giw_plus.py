@@ -20,7 +20,15 @@ from giw.support import SupportSplitter
 from giw.training import AVERAGE, Batch, Evidence, FunctionalNet, TrainingConfig, train
 from giw.weights.loss_histogram import BINS
 
-PLAIN = {"copies": 1, "mix": 0.0, "noise": 0.0, "average": 0.0, "soft": False, "handover": 1.0}
+PLAIN = {
+    "copies": 1,
+    "mix": 0.0,
+    "noise": 0.0,
+    "average": 0.0,
+    "soft": False,
+    "handover": 1.0,
+    "hold_out": False,
+}
 
 
 def value(method, batch, module=None):
@@ -177,12 +185,14 @@ def test_every_step_moves_state_and_nothing_reads_the_future():
     assert FIRST_COUNTS not in logs  # estimated once, on a net that has seen neither side
 
 
-def test_points_surely_inside_are_not_trained_on_unless_some_risk_stays_with_them():
+def test_points_surely_inside_are_held_out_and_others_keep_a_share_of_their_risk():
     batch = a_batch()._replace(inside=torch.tensor([0.95, 0.5, 0.4, 0.0, 1.0, 0.1]))
     torch.testing.assert_close(
-        GIWPlus()._inside(batch), torch.tensor([1.0, 0.5, 0.4, 0.0, 1.0, 0.1])
+        GIWPlus(handover=0.8)._inside(batch), torch.tensor([1.0, 0.4, 0.32, 0.0, 1.0, 0.08])
     )
-    assert torch.equal(GIWPlus(handover=0.8)._inside(batch), batch.inside)
+    torch.testing.assert_close(
+        GIWPlus(handover=0.8, hold_out=False)._inside(batch), 0.8 * batch.inside
+    )
 
 
 def test_alpha_is_the_mean_of_the_membership_in_use():
@@ -191,9 +201,10 @@ def test_alpha_is_the_mean_of_the_membership_in_use():
         SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
         membership=torch.tensor([0.95, 0.3, 0.0, 0.6]),
     )
-    assert GIWPlus().state(evidence, split, {})[ALPHA] == pytest.approx((1 + 0.3 + 0 + 0.6) / 4)
-    soft = GIWPlus(handover=0.8).state(evidence, split, {})
-    assert soft[ALPHA] == pytest.approx((0.95 + 0.3 + 0 + 0.6) / 4)
+    held = GIWPlus(handover=0.8).state(evidence, split, {})
+    assert held[ALPHA] == pytest.approx((1 + 0.24 + 0 + 0.48) / 4)
+    soft = GIWPlus(handover=0.8, hold_out=False).state(evidence, split, {})
+    assert soft[ALPHA] == pytest.approx(0.8 * (0.95 + 0.3 + 0 + 0.6) / 4)
 
 
 def test_modes_are_followed_only_while_inside_points_are_held_out():
@@ -207,19 +218,19 @@ def test_modes_are_followed_only_while_inside_points_are_held_out():
     logits = evidence.logits(evidence.x_train)
     losses_ = torch.nn.functional.cross_entropy(logits, evidence.y_train, reduction="none")
     found = {}
-    for handover in (1.0, 0.8):
-        method = GIWPlus(handover=handover, window=1.0)
+    for hold_out in (True, False):
+        method = GIWPlus(hold_out=hold_out, window=1.0)
         state = params | method.state(evidence, None, params)
         state[FIRST_COUNTS] = torch.tensor([[15.0, 15.0], [18.0, 12.0]])
         _, new = method._weigh(state, batch, 2, losses_, torch.zeros(30))
-        found[handover] = new[COUNTS]
-    torch.testing.assert_close(found[1.0][0], torch.tensor([30.0, 0.0]))
+        found[hold_out] = new[COUNTS]
+    torch.testing.assert_close(found[True][0], torch.tensor([30.0, 0.0]))
     method = GIWPlus(window=1.0)
     state = params | method.state(evidence, None, params)
     unsure = batch._replace(inside=torch.full((30,), 0.6))
     _, new = method._weigh(state, unsure, 2, losses_, torch.zeros(30))
     assert torch.equal(new[COUNTS], state[COUNTS])  # all are trained on a little
-    assert torch.equal(found[0.8], torch.tensor([[15.0, 15.0], [18.0, 12.0]]))
+    assert torch.equal(found[False], torch.tensor([[15.0, 15.0], [18.0, 12.0]]))
 
 
 def test_the_upper_mode_gains_only_what_unseen_rows_said():

@@ -9,7 +9,7 @@
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
-``plus_batch_weights``, ``plus_hard``   GIW+ without one of its parts
+``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
@@ -192,7 +192,8 @@ PLUS: dict[str, dict[str, object]] = {
     "plus_uniform": {"weights": "uniform"},
     "plus_batch_weights": {"weights": "batch"},
     "plus_hard": {"soft": False},
-    "plus_giw": {"weights": "batch", "soft": False},
+    "plus_no_hold_out": {"hold_out": False},
+    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0},
 }
 PLUS_NUMBERS = ("handover", "copies", "mix", "average", "window", "upper")
 KNOWN = (

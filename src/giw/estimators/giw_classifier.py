@@ -65,7 +65,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
         training data carry, see :class:`giw.methods.GIWPlus`. ``"auto"`` chooses among 0, 0.2 and
         0.8 by the loss on left-out validation points, in ``n_folds`` folds: that takes
-        3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 1.
+        3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 0.8.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -290,7 +290,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             )
             self.handover_ = best_handover(losses)
             self.handover_loss_ = {str(share): loss for share, loss in losses.items()}
-        return replace(method, handover=self.handover_)
+        return replace(method, handover=self.handover_, hold_out=False)
 
     def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:
         if self.module is None:

@@ -34,7 +34,7 @@ def handover_losses(
     found = {}
     for handover in HANDOVERS:
         curve = cross_fitted_losses(
-            replace(method, handover=handover), module, data, config,
+            replace(method, handover=handover, hold_out=False), module, data, config,
             folds=folds, random_state=random_state, pretrained=start, ranks=ranks,
         )  # fmt: skip
         found[handover] = float(curve[-1])

@@ -1,24 +1,25 @@
 r"""GIW+: generalized importance weighting with steady weights and a tempered validation term.
 
-.. math:: \kappa \alpha \frac1n \sum_i w_i \ell_i
+.. math:: \alpha \frac1n \sum_i w_i \ell_i
           + \frac1m \sum_j (1 - \kappa s_j)\, \frac1K \sum_k
           \big[\lambda_{jk}\, \ell(\tilde x_{jk}, y_j)
           + \kappa (1 - \lambda_{jk})\, w_{i(jk)}\, \ell(\tilde x_{jk}, y_{i(jk)})\big] , \qquad
           \tilde x_{jk} = \lambda_{jk}\, T_{jk} x_j + (1 - \lambda_{jk})\, x_{i(jk)}
 
-The generalized risk of :mod:`giw.methods.giw` with five things changed:
+:math:`\alpha` is the mean of :math:`\kappa s`. This is the generalized risk of
+:mod:`giw.methods.giw` with a few things changed:
 
 - *Weights* are a ratio of class shares times a ratio of the two modes of losses,
   :math:`w = r(y)\, g(\ell)`. Both ratios are estimated on the pretrained net, from validation
   points inside the support and training rows that the net has not seen either: no side is
   flattered. Both are shrunk towards one by how little they are sure of. Then the modes are
   followed over a window of steps.
-- *Soft split*: :math:`s_j` is the posterior of being inside, in both terms. From 0.9 on it is
-  one: such points are not trained on at all, and their losses keep telling the truth.
-- *Handover* :math:`\kappa`: below one, weighted training data carry only a share of the risk
-  inside, and the validation points inside carry the rest themselves. The risk is the same for
-  every :math:`\kappa`. Then no loss inside is honest any more, the posterior is used as it is and
-  the ratio of modes stays what it was on the pretrained net.
+- *Soft split*: :math:`s_j` is the posterior of being inside, in both terms.
+- *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside, and the
+  validation points inside carry the rest themselves. The risk is the same for every
+  :math:`\kappa`, and a split in error costs less.
+- *Held-out points*: where :math:`s_j` is 0.9 or more, :math:`\kappa s_j` is set to one. Such points
+  are not trained on at all, and their losses keep telling the truth about the modes.
 - *Copies*: each validation point comes K times, moved about where training moves images about
   too, jittered along the data where points are no images, and mixed with training points if
   asked for, whose labels count by their weights and the handover. The first copy is the point
@@ -88,8 +89,11 @@ class GIWPlus(GIW):
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
-    handover : float, default=1.0
+    handover : float, default=0.8
         Share of the risk inside the training support that weighted training data carry.
+    hold_out : bool, default=True
+        Hand points over whole that are inside almost surely, and follow the modes of losses by
+        them. Without it, modes count as they did on the pretrained net.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
     mix : float, default=0.0
@@ -112,7 +116,8 @@ class GIWPlus(GIW):
     name: ClassVar[str] = "giw_plus"
     weights: str = "steady"
     soft: bool = True
-    handover: float = 1.0
+    handover: float = 0.8
+    hold_out: bool = True
     copies: int = 4
     mix: float = 0.0
     augment: bool = True
@@ -146,10 +151,9 @@ class GIWPlus(GIW):
         if self.average > 0:
             found |= first_averages(params)
         if split is not None:
-            found[ALPHA] = self._firm(_membership(split, evidence.y_val)).mean()
+            found[ALPHA] = self._handed_over(_membership(split, evidence.y_val)).mean()
         if self.weights == "steady":
-            inside = self._firm(_membership(split, evidence.y_val))
-            found |= validation_ratios(evidence, inside)
+            found |= validation_ratios(evidence, _membership(split, evidence.y_val))
         return found
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
@@ -166,9 +170,7 @@ class GIWPlus(GIW):
         trusted = self.handover * (1 - copies.share) * weight[copies.partner]
         val_loss = (copies.share * own_loss + trusted * partner_loss).view(-1, m).mean(0)  # (m,)
         inside, alpha = self._inside(batch), self._alpha(params, batch)
-        risk = generalized_risk(
-            train_loss, weight, val_loss, self.handover * inside, alpha=self.handover * alpha
-        )
+        risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
 
         step = params[STEP].detach()
         state |= {STEP: step + 1, PHASE: copies.phase}
@@ -176,17 +178,17 @@ class GIWPlus(GIW):
             state |= moved_averages(params, step, decay=self.average)
         return risk, {"effective_share": effective_share(weight), **state}
 
-    def _firm(self, membership: Tensor) -> Tensor:
-        """Points that are inside almost surely are inside, where all is handed over."""
-        if self.handover < 1:
-            return membership
-        return torch.where(membership >= SURE, 1.0, membership)
+    def _handed_over(self, membership: Tensor) -> Tensor:
+        """How far training data carry the risk of each validation point."""
+        share = self.handover * membership
+        return torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
 
     def _inside(self, batch: Batch) -> Tensor:
-        return self._firm(batch.inside)
+        return self._handed_over(batch.inside)
 
     def _alpha(self, params: Params, batch: Batch) -> Tensor:
-        return params[ALPHA].detach() if ALPHA in params else batch.alpha
+        """Mean over all validation points; without a split, over the batch."""
+        return params[ALPHA].detach() if ALPHA in params else self._inside(batch).mean()
 
     @torch.no_grad()
     def _copies(self, params: Params, x: Tensor, x_val: Tensor) -> Copies:
@@ -226,7 +228,7 @@ class GIWPlus(GIW):
         if self.weights == "uniform":
             return torch.ones_like(train_loss), {}
         if self.weights == "batch":
-            return self.weigh(train_loss, val_loss.detach().float(), self._inside(batch)), {}
+            return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
         with torch.autocast(train_loss.device.type, enabled=False):
             nodes, classes = loss_nodes(train_loss), one_hot(batch.y, n_classes)
             seen = moved_histogram(
@@ -234,12 +236,12 @@ class GIWPlus(GIW):
             )
             first = params[FIRST_COUNTS].detach()
             counts = first
-            if self.handover == 1:  # only then are there inside points that are not trained on
+            if self.hold_out:  # by points that are not trained on
                 now = mode_counts(
                     seen,
                     loss_nodes(val_loss.detach()),
                     one_hot(batch.y_val, n_classes),
-                    (self._inside(batch) >= 1).float(),
+                    (batch.inside >= SURE).float(),
                 )
                 counts = moved_counts(params[COUNTS].detach(), now, window=self.window)
             modes = bounded_modes(mode_ratio(counts), mode_ratio(first))

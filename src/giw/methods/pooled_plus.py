@@ -32,7 +32,6 @@ class PooledPlus(GIWPlus):
 
     name: ClassVar[str] = "pooled_plus"
     weights: str = "uniform"
-    handover: float = 1.0
 
     def split(self, evidence: Evidence) -> SupportSplit | None:  # type: ignore[override]
         """No split."""
