@@ -73,6 +73,9 @@ def test_mixed_copies_have_both_labels_in_proportion():
     share = ((value(method, batch) - of_train) / (of_val - of_train)).item()
     assert 0.5 < share < 1
     assert share == pytest.approx(0.75, abs=0.12)
+    # what training data do not carry, their labels do not teach
+    alone = value(replace(method, handover=0.0), batch)
+    torch.testing.assert_close(alone, share * of_val)
 
 
 def test_no_more_copies_than_training_points_and_the_first_as_it_is():
