@@ -32,9 +32,11 @@ import sys, time
 import numpy as np, pyarrow.parquet as pq
 import giw
 columns = [f"x{j}" for j in range(18)]
+def opened(path):
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
 def chunks(path):
     def pieces():
-        for batch in pq.ParquetFile(path, pre_buffer=False).iter_batches(65_536, columns=columns):
+        for batch in opened(path).iter_batches(65_536, columns=columns, use_threads=False):
             yield np.stack([c.to_numpy() for c in batch.columns], axis=1)
     return pieces
 val = np.concatenate(list(chunks(sys.argv[2])()))[:2_000]

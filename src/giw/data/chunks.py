@@ -83,19 +83,29 @@ class Chunks:
         """Where blocks are."""
         return self._first.device
 
+    def per_row(self, number: Callable[[Tensor], Tensor]) -> Tensor:
+        """One number for every row, (n,), from one walk; ``number`` maps (rows, d) to (rows,)."""
+        # written in place: small results kept between large blocks would tear holes into memory
+        found, start = None, 0
+        for block in self:
+            part = number(block)
+            found = part.new_empty(len(self)) if found is None else found
+            found[start : start + len(block)] = part
+            start += len(block)
+        return torch.empty(0) if found is None else found
+
     def rows(self, index: Tensor) -> Tensor:
         """The rows with these numbers, in this order, from one walk."""
         order = index.argsort()
         wanted = index[order].cpu()
-        found, start = [], 0
+        found, start = None, 0
         for block in self:
+            found = block.new_empty(len(wanted), block.shape[1]) if found is None else found
             low, high = torch.searchsorted(wanted, torch.tensor([start, start + len(block)]))
-            found.append(block[wanted[low:high].to(block.device) - start])
+            picked = wanted[low:high].to(block.device) - start
+            found[order[low:high].to(block.device)] = block[picked]
             start += len(block)
-        picked = torch.cat(found)
-        result = torch.empty_like(picked)
-        result[order.to(picked.device)] = picked
-        return result
+        return torch.empty(0) if found is None else found
 
     def where(self, kept: Tensor) -> Chunks:
         """Only some of the rows: those marked in a bool array of shape (n,)."""

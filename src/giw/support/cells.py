@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from giw.support.copies import distinct_rows
-from giw.support.rows import Rows, blocks_of, only, take
+from giw.support.rows import Rows, only, per_row, take
 from giw.support.scorers.knn import KNN, nearest
 
 AGREEMENT = 0.75  # below this, the labels of neighbours say too little to make cells of them
@@ -71,7 +71,7 @@ def cluster(z: Rows, count: int, generator: np.random.Generator) -> Tensor:
     kmeans = KMeans(count, n_init=3, random_state=int(generator.integers(2**31))).fit(sample)
     center = torch.as_tensor(kmeans.cluster_centers_, dtype=z.dtype, device=z.device)
     # where the data are, not on the host
-    found = torch.cat([nearest(b, center, 1)[1][:, 0] for b in blocks_of(z)]).cpu().numpy()
+    found = per_row(z, lambda block: nearest(block, center, 1)[1][:, 0]).cpu().numpy()
     least = math.ceil(LEAST_SHARE * CLUSTERS / max(count, CLUSTERS) * len(z))
     target = merge_small_cells(
         np.bincount(found, minlength=count), kmeans.cluster_centers_.astype(float), least=least

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from giw.support.rows import Rows, blocks_of, take
+from giw.support.rows import Rows, per_row, take
 
 MANY_VALUES = 16  # a column with more of them measures something; fewer may be categories
 MEASURED = 2_000  # rows that are asked how many values there are
@@ -44,9 +44,8 @@ def _row_hash(z: Rows) -> NDArray[np.float64]:
     """One number per row, the same for equal rows and, in practice, different for others."""
     weight = np.random.default_rng(HASH_SEED).normal(size=z.shape[1])
     direction = torch.as_tensor(weight, device=z.device)
-    parts = [
-        (part.double() * direction).sum(dim=1)
-        for block in blocks_of(z)
-        for part in block.split(ROWS)
-    ]
-    return torch.cat(parts).cpu().numpy()
+
+    def number(block: Tensor) -> Tensor:
+        return torch.cat([(p.double() * direction).sum(dim=1) for p in block.split(ROWS)])
+
+    return per_row(z, number).cpu().numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -20,6 +20,13 @@ def blocks_of(z: Rows) -> Iterator[Tensor]:
 def take(z: Rows, index: Tensor) -> Tensor:
     """The rows with these numbers, in this order."""
     return z.rows(index) if isinstance(z, Chunks) else z[index]
+
+
+def per_row(z: Rows, number: Callable[[Tensor], Tensor]) -> Tensor:
+    """One number for every row, (n,), a block at a time."""
+    if isinstance(z, Chunks):
+        return z.per_row(number)
+    return torch.cat([number(block) for block in z.split(BLOCK)])
 
 
 def only(z: Rows, mask: Tensor) -> Rows:

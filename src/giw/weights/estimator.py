@@ -118,11 +118,11 @@ class ChunkedSamples:
 
     @cached_property
     def _train_sums(self) -> Tensor:
-        return torch.cat([block.sum(-1) for block in self.train])  # (n,)
+        return self.train.per_row(lambda block: block.sum(-1))  # (n,)
 
     @cached_property
     def _val_sums(self) -> Tensor:
-        return torch.cat([block.sum(-1) for block in self.val])  # (m,)
+        return self.val.per_row(lambda block: block.sum(-1))  # (m,)
 
 
 Samples = TwoSamples | ChunkedSamples
@@ -224,7 +224,7 @@ class RatioEstimator(BaseEstimator):
         self.units_ = common_units(of_train, of_val, standardize=self.standardize)
         samples = ChunkedSamples(train.through(self.units_), val.through(self.units_), share)
         self.model_ = self._fit_model(samples)
-        raw = torch.cat([self.model_(part) for part in samples.train])
+        raw = samples.train.per_row(self.model_)
         self.scale_ = self._scale(raw)
         weight = raw / self.scale_
         warn_if_few(weight, type(self).__name__)
