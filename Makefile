@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast docs format clean
+.PHONY: help demo test check fast soak docs format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ fast: $(VENV)/.dev
 docs: $(VENV)/.docs  ## the documentation as a site in site/, which opens from the disk
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+soak: $(VENV)/.dev  ## kill work, fill disks and spoil files; counts and losses, see docs/reliability.md
+	@PYTHONPATH=src $(BIN)/python -m tests.soak
 
 format: $(VENV)/.dev  ## rewrite the code in the house format
 	@$(BIN)/ruff check --fix .

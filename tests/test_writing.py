@@ -26,7 +26,7 @@ def test_whatever_fails_the_old_file_stays_whole_and_nothing_lies_about(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, step, full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OSError, match=r"cannot write .*file: No space .* is unchanged; make room"):
         write_whole(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -85,3 +85,17 @@ def test_a_file_has_the_permissions_that_open_would_give_it(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "opened").stat().st_mode
+
+
+def test_what_killed_writers_left_is_removed_once_it_is_old(tmp_path):
+    path = tmp_path / "file"
+    old, young = tmp_path / f".file.{'a' * 16}", tmp_path / f".file.{'b' * 16}"
+    folder = tmp_path / f".file.{'c' * 16}"
+    other, foreign = tmp_path / f".file2.{'a' * 16}", tmp_path / ".file.swp"
+    folder.mkdir()
+    for left in (old, young, other, foreign, folder / "inside"):
+        left.write_text("half")
+    for left in (old, other, foreign, folder):
+        os.utime(left, (0, 0))
+    write_whole(path, "new")
+    assert set(tmp_path.iterdir()) == {path, young, other, foreign}

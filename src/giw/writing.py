@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+# what the system says when there is no room: a full disk, a quota, a limit on the size of files
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ABANDONED_SECONDS = 600.0  # nobody pauses for so long between the last byte and the name
 
 
 @contextmanager
@@ -15,25 +22,64 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A binary file to write to, which takes its name only when all of it is on the disk.
 
     Until then it stands beside ``path`` under a hidden name that no other writer uses. If anything
-    fails before the end, that one is removed and an old file of this name stays as it was.
+    fails before the end, that one is removed and an old file of this name stays as it was. What a
+    writer left behind who was killed is removed by a later one.
 
     Parameters
     ----------
     path : Path
         The file; its folder is made where needed.
+
+    Raises
+    ------
+    OSError
+        Where the disk is full, with one line that names the file and says what is left of it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = hidden_beside(path)
+    with room_for(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = hidden_beside(path)
+        try:
+            with open(part, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            remove_abandoned(path, by=part)
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+@contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Let an error about a full disk name the file, and say that nothing was lost."""
     try:
-        with open(part, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        kept = "what it held before is unchanged" if path.exists() else "nothing was written"
+        said = f"cannot write {path}: {os.strerror(error.errno)}; {kept}; make room and try again"
+        raise OSError(error.errno, said) from error
+
+
+def remove_abandoned(path: Path, *, by: Path) -> None:
+    """Remove what killed writers of ``path`` left under hidden names.
+
+    Their age is counted up to ``by``, just written on the same disk, whose clock may be its own.
+    """
+    ours = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}")
+    now = by.stat().st_mtime
+    for old in path.parent.iterdir():
+        if not ours.fullmatch(old.name) or old == by:
+            continue
+        try:
+            if now - old.stat().st_mtime < ABANDONED_SECONDS:
+                continue
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        except OSError:
+            continue  # another writer was quicker, or it is not ours to remove: it blocks nothing
 
 
 def write_whole(path: Path, content: bytes | str) -> None:

@@ -1,6 +1,7 @@
 import multiprocessing
 import os
 import signal
+import socket
 import time
 
 import pytest
@@ -63,3 +64,31 @@ def test_a_living_owner_touches_its_claim(tmp_path, monkeypatch):
         while path.stat().st_mtime == 0 and time.monotonic() < deadline:
             time.sleep(0.01)
         assert path.stat().st_mtime > 0
+
+
+def test_a_claim_of_a_former_process_with_our_number_is_void(tmp_path):
+    """In a container that is started again the first process has the number that it had before."""
+    path = tmp_path / "run"
+    path.write_text(f"{socket.gethostname()} {os.getpid()}")
+    with take(path) as mine, take(path) as again:
+        assert mine
+        assert not again  # now it is our own
+
+
+def test_a_silent_claim_whose_number_another_process_has_now_is_void(tmp_path):
+    path = tmp_path / "run"
+    path.write_text(f"{socket.gethostname()} {os.getppid()}")
+    with take(path) as mine:
+        assert not mine
+    os.utime(path, (0, 0))
+    with take(path) as mine:
+        assert mine
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"a " + b"9" * 400, b"\x00" * 50])
+def test_a_claim_of_noise_blocks_for_a_while_only(tmp_path, text):
+    path = tmp_path / "run"
+    path.write_bytes(text.replace(b"a ", f"{socket.gethostname()} ".encode()))
+    os.utime(path, (0, 0))
+    with take(path) as mine:
+        assert mine

@@ -95,8 +95,8 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(engines, "run_job", interrupt)
     done = bench(tmp_path)
-    assert done.exit_code == 1
-    assert "the same command goes on" in done.output
+    assert done.exit_code == 130
+    assert "run the same command again to go on" in done.output
 
 
 def test_missing_data_are_one_line(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@ import multiprocessing
 import os
 import random
 import signal
+import threading
 import time
 
 import numpy as np
@@ -12,7 +13,13 @@ from torch import nn
 
 from giw.methods import GIW, METHODS, Pooled
 from giw.training import TrainingConfig, train, train_trials
-from giw.training.checkpoint import Checkpoint, Saved, read_tensors, write_tensors
+from giw.training.checkpoint import (
+    Checkpoint,
+    Saved,
+    UnusableCheckpoint,
+    read_tensors,
+    write_tensors,
+)
 
 CONFIG = TrainingConfig(epochs=4, pretrain_epochs=3, batch_size=8, learning_rate=0.01)
 EVERY_METHOD = [make() for make in METHODS.values()]
@@ -129,7 +136,7 @@ def test_a_file_that_is_no_checkpoint_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match=r"notes\.txt cannot be read"):
         train(Pooled(), toy_net(), toy_tensors(), CONFIG, checkpoint=file)
     write_tensors(file, {"a": torch.ones(2)}, {})
-    with pytest.raises(ValueError, match="no checkpoint"):
+    with pytest.raises(UnusableCheckpoint, match="no checkpoint"):
         train(Pooled(), toy_net(), toy_tensors(), CONFIG, checkpoint=file)
 
 
@@ -141,6 +148,41 @@ def test_what_is_written_is_read_back(tmp_path):
     assert (found.phase, found.epoch, found.values) == ("train", 2, {"history": [0.1, np.inf]})
     assert torch.equal(found.tensors["params"]["a/b"], tensors["params"]["a/b"])
     assert [path.name for path in store.path.parent.iterdir()] == ["run"]
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    """A checkpoint goes on to a wrong result if it is read with a wrong number in it."""
+    file = tmp_path / "run"
+    store = Checkpoint(file, {"epochs": 3})
+    store.save(Saved("train", 2, {"params": {"a": torch.randn(3)}}, {"history": [0.1]}))
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(UnusableCheckpoint, match="run"):
+            store.load()
+
+
+def test_a_reader_never_mixes_two_checkpoints(tmp_path):
+    """Header and tensors come from one file, however often it is replaced meanwhile."""
+    file, done = tmp_path / "run", threading.Event()
+    write_tensors(file, {"a": torch.zeros(50)}, {"is": 0})
+
+    def replace_all_the_time():
+        for number in range(200):
+            write_tensors(file, {"a": torch.full((50,), float(number))}, {"is": number})
+        done.set()
+
+    writer = threading.Thread(target=replace_all_the_time)
+    writer.start()
+    while not done.is_set():
+        tensors, values = read_tensors(file)
+        assert (tensors["a"] == values["is"]).all()
+    writer.join()
+
+
+def test_savings_keep_the_pause_that_was_asked_for(tmp_path):
+    seldom = Checkpoint(tmp_path / "run", {}, seconds=1000.0)
+    assert [seldom.due(epoch, 4) for epoch in (1, 2, 3, 4)] == [False, False, False, True]
 
 
 def test_an_interrupted_writing_leaves_the_old_file_whole(tmp_path, monkeypatch):

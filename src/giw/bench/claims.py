@@ -1,8 +1,10 @@
 """Who works on what: a small file per run, held by one process at a time.
 
 A claim names its host and process and is touched while its owner lives. On the same host a claim
-is void when its process is gone; a claim from elsewhere is void when nobody has touched it for a
-while, as after a machine was taken away, or in a folder copied from one.
+is void when its process is gone; any claim is void when nobody has touched it for a while, as after
+a machine was taken away, in a folder copied from one, or where a number was given to another
+process. A claim that bears this process's number and is not its own is left from a former life, as
+in containers, where the first process has the same number each time.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 
 BEAT_SECONDS = 20.0
 SILENT_SECONDS = 180.0  # many beats: a busy disk may swallow some
+_MINE: set[Path] = set()
 
 
 @contextmanager
@@ -26,6 +29,7 @@ def take(path: Path) -> Iterator[bool]:
     if not _take(path):
         yield False
         return
+    _MINE.add(path.absolute())
     done = threading.Event()
     beat = threading.Thread(target=_touch_until, args=(path, done), daemon=True)
     beat.start()
@@ -35,6 +39,7 @@ def take(path: Path) -> Iterator[bool]:
         done.set()
         beat.join()
         path.unlink(missing_ok=True)
+        _MINE.discard(path.absolute())
 
 
 def _touch_until(path: Path, done: threading.Event) -> None:
@@ -64,15 +69,19 @@ def _alive(path: Path) -> bool:
     """Whether the owner of a claim may still be at work."""
     try:
         host, _, pid = path.read_text(encoding="utf-8").rpartition(" ")
-        if host != socket.gethostname() or not pid.isdigit():
-            # an empty claim is one whose writer died before its first byte, or is just writing it
-            return _silence(path) < SILENT_SECONDS
-        os.kill(int(pid), 0)
-    except (FileNotFoundError, ProcessLookupError):
+        if host == socket.gethostname() and pid.isdigit():
+            if int(pid) == os.getpid():
+                return path.absolute() in _MINE
+            os.kill(int(pid), 0)
+    except (FileNotFoundError, ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        return True
-    return True
+    except (PermissionError, UnicodeDecodeError):
+        pass
+    try:
+        # an empty claim is one whose writer died before its first byte, or is just writing it
+        return _silence(path) < SILENT_SECONDS
+    except FileNotFoundError:  # its owner is done
+        return False
 
 
 def _silence(path: Path) -> float:

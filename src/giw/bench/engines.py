@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -11,15 +12,17 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from giw.bench.plan import Job
-from giw.bench.runner import Runner, Samples
+from giw.bench.runner import Runner, Samples, forget
 from giw.bench.store import Store
 from giw.shift import paper_samples
+from giw.training import Interrupted, ask_to_stop
 
 ENGINES = ("local", "ray")
 
@@ -50,7 +53,8 @@ def run_jobs(
     """Run jobs and tell of each one as it ends.
 
     Every finished run is in the store before it is told of. Jobs of one data set stay together,
-    so that a process reads its files once.
+    so that a process reads its files once. Ctrl-C stops all local processes at their next step;
+    what they have of their jobs is saved, and the next run goes on from there.
 
     Parameters
     ----------
@@ -75,8 +79,9 @@ def run_jobs(
 
 def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator[Done]:
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    stop = context.Event()
     pool = ProcessPoolExecutor(
-        processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(),)
+        processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(), stop)
     )
     try:
         waiting = {pool.submit(run_job, job, place): job for job in jobs}
@@ -85,16 +90,27 @@ def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator
                 yield future.result()
             except BrokenProcessPool as error:  # a process was killed, and the pool ends with it
                 yield Done(waiting[future], 0, f"BrokenProcessPool: {error}")
+    except KeyboardInterrupt:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)  # they save what they have
+        raise Interrupted("all processes were stopped, and their jobs are saved") from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # a reader who stops waits for no more jobs
 
 
-def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, or it would keep its share of the GPU for ever."""
+def _end_with(parent: int, stop: Event) -> None:
+    """End this process when its parent is gone, or it would keep its share of the GPU for ever.
+
+    Ctrl-C reaches every process of a terminal; here the parent alone hears it, and asks the others
+    to stop.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1.0)
+            if stop.wait(1.0):
+                ask_to_stop()
+                time.sleep(1.0)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -113,8 +129,10 @@ def run_job(job: Job, place: Place) -> Done:
             return Done(job, 0)
         try:
             runner = _runner(job.first.dataset, place)
-            results = runner.run(Job(runs))
+            unfinished = store.unfinished(runs)
+            results = runner.run(Job(runs), checkpoint=unfinished)
             store.write_all(results)
+            forget(unfinished)
         except (ValueError, OSError, RuntimeError) as error:
             return Done(job, 0, f"{type(error).__name__}: {error}")
     return Done(job, len(runs), accuracy=tuple(result.accuracy for result in results))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import product
@@ -16,6 +17,7 @@ PAPER_METHODS = (
 )
 SPLIT_GIW = "giw_split"  # GIW with its split where the paper's GIW has none
 PROTOCOLS = ("honest", "published")
+PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,80}")
 DEVELOPMENT = "development"  # to choose constants by, and in no report
 
 
@@ -82,6 +84,13 @@ class Run:
         known = {field.name: field.type for field in fields(cls)}
         if set(values) != set(known):
             raise ValueError(f"a run has {', '.join(known)}; got {', '.join(map(str, values))}")
+        for name, kind in known.items():
+            value = values[name]
+            if kind == "int" and (type(value) is not int or not 0 <= value < 2**63):
+                raise ValueError(f"{name} of a run must be a whole number, got {value!r}")
+            # they become names of files, which must stay in their folder
+            if kind == "str" and (type(value) is not str or not PLAIN.fullmatch(value)):
+                raise ValueError(f"{name} of a run must be a plain word, got {value!r}")
         return cls(**values)
 
 

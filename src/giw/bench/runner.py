@@ -29,11 +29,13 @@ from giw.training import (
     Tensors,
     TrainingConfig,
     TrainingRecord,
+    UnusableCheckpoint,
     pretrain_trials,
     train_trials,
 )
 
 LAST = 10  # epochs that the paper averages over
+CHECKPOINT_SECONDS = 60.0  # that a killed job loses at most, beside one epoch and pretraining
 Samples = tuple[Sample, Sample]
 
 
@@ -58,8 +60,17 @@ class Runner:
         self.augment = augment
         self._shared: tuple[Any, list[Prepared], list[Pretrained]] | None = None
 
-    def run(self, job: Job, *, on_epoch: Callable[[int], OnEpoch] | None = None) -> list[Result]:
-        """Train the trials of a job side by side and judge each of them."""
+    def run(
+        self,
+        job: Job,
+        *,
+        on_epoch: Callable[[int], OnEpoch] | None = None,
+        checkpoint: Path | None = None,
+    ) -> list[Result]:
+        """Train the trials of a job side by side and judge each of them.
+
+        With ``checkpoint``, training goes on from what an interrupted job has left there.
+        """
         run = job.first
         config = config_of(run, augment=self.augment)
         prepared, pretrained = self._prepare(job, config)
@@ -67,15 +78,27 @@ class Runner:
         truths = {seed: p.truth for seed, p in zip(seeds, prepared, strict=True)}
         splits = run.setting.splits_validation
         method = make_method(run.method, run.variant, truths, splits=splits)
-        records = train_trials(
-            method,
-            [p.module for p in prepared],
-            [p.data for p in prepared],
-            config,
-            seeds,
-            pretrained=pretrained,
-            on_epoch=on_epoch,
-        )
+
+        def train() -> list[TrainingRecord]:
+            return train_trials(
+                method,
+                [p.module for p in prepared],
+                [p.data for p in prepared],
+                config,
+                seeds,
+                pretrained=pretrained,
+                on_epoch=on_epoch,
+                checkpoint=checkpoint,
+                checkpoint_seconds=CHECKPOINT_SECONDS,
+            )
+
+        try:
+            records = train()
+        except UnusableCheckpoint:  # of another version, or damaged: the job is done afresh
+            if checkpoint is None:
+                raise
+            forget(checkpoint)
+            records = train()
         about = about_this_machine(self.device)
         return [
             judge(r, record, p, about)
@@ -98,6 +121,12 @@ class Runner:
             )
             self._shared = shared, prepared, pretrained
         return self._shared[1], self._shared[2]
+
+
+def forget(checkpoint: Path) -> None:
+    """Remove what a job has saved; trials that run one after the other have a file each."""
+    for path in checkpoint.parent.glob(f"{checkpoint.name}*"):
+        path.unlink(missing_ok=True)
 
 
 class Prepared:

@@ -159,6 +159,16 @@ class Store:
             write_whole(path, "".join(encode(result) + "\n" for result in kept))
         return sorted(by_pack)
 
+    def unfinished(self, runs: Sequence[Run]) -> Path:
+        """Where training of runs that are done side by side is saved until they are written."""
+        return self.folder / "unfinished" / f"{runs[0].key}-{len(runs)}.safetensors"
+
+    def forget_finished(self, runs: Iterable[Run]) -> None:
+        """Remove the saved training of runs that are done: its process was killed just before."""
+        for path in sorted((self.folder / "unfinished").glob("*.safetensors*")):
+            if any(path.name.startswith(f"{run.key}-") and self.has(run) for run in runs):
+                path.unlink(missing_ok=True)
+
     def set_damaged_aside(self, runs: Iterable[Run]) -> list[str]:
         """Move damaged files and rows of these runs out of the way, so that they are done again.
 
@@ -251,25 +261,53 @@ def decode(text: str, name: str) -> Result:
     """The result that a line holds; one that is damaged or not ours is a ValueError."""
     try:
         values = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} cannot be read: {error}") from None
     if not isinstance(values, dict) or "format" not in values or "crc32" not in values:
         raise ValueError(f"{name} is no result of giw bench")
     found, crc = values.pop("format"), values.pop("crc32")
     if found != FORMAT:
-        raise ValueError(f"{name} has format {found}, this version reads {FORMAT}")
-    if _crc(values) != crc:
-        raise ValueError(f"{name} was altered: its checksum is {_crc(values)}, not {crc}")
+        raise ValueError(f"{name} has format {str(found)[:20]!r}, this version reads {FORMAT}")
     try:
-        run = Run.from_dict(values["run"])
-        curve = np.asarray(values["curve"], dtype=np.float64)
-        rest = {part: dict(values[part]) for part in ("split", "weights", "about", "extra")}
-        result = Result(run, curve, float(values["seconds"]), **rest)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{name} lacks what a result has: {error}") from None
-    if curve.ndim != 1 or len(curve) == 0 or not np.isfinite(curve).all():
-        raise ValueError(f"{name} has no learning curve")
-    return result
+        right = _crc(values)
+        if right != crc:
+            raise ValueError(f"its checksum is {right}, not {str(crc)[:20]!r}")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} was altered: {error}") from None
+    try:
+        return _result(values)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise ValueError(f"{name} lacks what a result has: {said}") from None
+
+
+def _result(values: dict[str, Any]) -> Result:
+    """From values whose checksum fits, which is no proof of anything else."""
+    split, weights = (_numbers(values[part], part) for part in ("split", "weights"))
+    about = dict(values["about"])
+    if not all(isinstance(value, str) for value in about.values()):
+        raise ValueError("about must hold text")
+    curve = _array(values["curve"], "curve")
+    if len(curve) == 0:
+        raise ValueError("no learning curve")
+    extra = {name: _array(part, name).tolist() for name, part in values["extra"].items()}
+    (seconds,) = _array([values["seconds"]], "seconds")
+    run = Run.from_dict(values["run"])
+    return Result(run, curve, float(seconds), split, weights, about, extra)
+
+
+def _numbers(values: dict[str, Any], name: str) -> dict[str, float]:
+    return dict(zip(values, _array(list(values.values()), name).tolist(), strict=True))
+
+
+def _array(values: Any, name: str) -> NDArray[np.float64]:
+    """A list of finite numbers."""
+    if not isinstance(values, list) or not all(type(v) in (int, float) for v in values):
+        raise ValueError(f"{name} must be a list of numbers")
+    array = np.array(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    return array
 
 
 def _short(value: float) -> float | int:

@@ -72,14 +72,15 @@ def bench(
     """Run the paper's grid, or a part of it; what is done already is not done again.
 
     Each finished run is one small file in the folder of results, so an interrupted grid goes on
-    where it stopped, and several processes may work on one folder. `giw report` makes tables
-    and figures of it. An estimate of the time comes first; above one hour it asks. What is not
-    named is chosen for the machine, and said: on a GPU all but CIFAR-20, five trials, 100 epochs;
-    on a CPU one setting and four methods, two trials, 10 epochs.
+    where it stopped, and several processes may work on one folder. Killed, it loses a minute of
+    training at most; Ctrl-C stops at the next step and saves, exit code 130. `giw report` makes
+    tables and figures of it. An estimate of the time comes first; above one hour it asks. What is
+    not named is chosen for the machine, and said: on a GPU all but CIFAR-20, five trials, 100
+    epochs; on a CPU one setting and four methods, two trials, 10 epochs.
 
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """
-    with one_line_errors("giw bench"):
+    with one_line_errors("giw bench", "run the same command again to go on"):
         from giw.bench.defaults import fill_in
         from giw.bench.engines import Place, check_engine, default_device, default_threads, run_jobs
         from giw.bench.plan import plan
@@ -102,6 +103,7 @@ def bench(
             return
         _check_data(runs, data)
         notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
+        store.forget_finished(runs)
         notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside(runs)]
         say_notes(notes, quiet=quiet)
         view, guess = _look_ahead(store, runs, device, processes)
@@ -110,12 +112,8 @@ def bench(
         if guess.seconds > 3600 and view.jobs and not yes:
             _ask()
         place = Place(out, data, device, default_threads(processes) if kind == "cpu" else None)
-        try:
-            stream = run_jobs(view.jobs, place, engine=engine, processes=processes)
-            follow(view, stream, err_console(), quiet=quiet)
-        except KeyboardInterrupt:
-            typer.echo("giw bench: stopped; the same command goes on from here", err=True)
-            raise typer.Exit(FAILED) from None
+        stream = run_jobs(view.jobs, place, engine=engine, processes=processes)
+        follow(view, stream, err_console(), quiet=quiet)
     left = sum(not store.has(run) for job in view.jobs for run in job.runs)
     typer.echo(
         f"{view.written} runs in {view.elapsed()}; see {out}/"

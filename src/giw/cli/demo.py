@@ -92,6 +92,7 @@ def _write_demo(
         write_page,
     )
     from giw.report.tables import MEANING
+    from giw.writing import write_whole
 
     methods = list(dict.fromkeys(score.method for score in scores))
     accuracy = {m: [s.accuracy for s in scores if s.method == m] for m in methods}
@@ -110,7 +111,7 @@ def _write_demo(
     save(learning_curves(curves), out / "learning_curves")
     save(split_histogram(p_value, inside, threshold=level), out / "split")
     save(trial_dots(accuracy), out / "trials")
-    (out / "table.md").write_text(markdown_table(rows), encoding="utf-8")
+    write_whole(out / "table.md", markdown_table(rows))
     page = demo_page(
         accuracy=accuracy,
         curves=curves,

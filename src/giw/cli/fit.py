@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,9 +81,15 @@ def fit(
 
         torchrun --nproc-per-node 2 -m giw fit train.csv --val new.csv -l y --model net -o model/
 
-    Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input.
+    While one process trains a net, its state is kept beside the folder, as OUT.unfinished: killed
+    or stopped by Ctrl-C, the same command goes on from there and ends with the same model. A model
+    that is already in the folder stays whole until the new one takes its place.
+
+    Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input, 130
+    after Ctrl-C.
     """
-    with one_line_errors("giw fit"), torchrun_processes() as (rank, processes):
+    way_on = f"run the same command again to go on; {out} is as it was"
+    with one_line_errors("giw fit", way_on), torchrun_processes() as (rank, processes):
         if processes > 1 and model is not Model.net:
             raise ValueError(
                 f"{processes} processes can share the training of a net only; add --model net, or "
@@ -104,9 +111,12 @@ def fit(
         estimator = _estimator(
             model, method, epochs, seed, verbose=not (quiet or as_json), distributed=processes > 1
         )
+        unfinished = out.absolute().with_name(f"{out.absolute().name}.unfinished")
         started = time.perf_counter()
         with heard_warnings() as warned:
-            if model is Model.net or quiet or as_json:
+            if model is Model.net and processes == 1:
+                _fit_net(estimator, X, y, X_val, y_val, unfinished)
+            elif model is Model.net or quiet or as_json:
                 estimator.fit(X, y, X_val=X_val, y_val=y_val)
             else:
                 with err_console().status(f"fitting {model} to {len(y):,} rows"):
@@ -120,8 +130,23 @@ def fit(
                 out,
                 notes={"table": encoder.to_dict(), "label": label, "model": str(model)},
             )
+            unfinished.unlink(missing_ok=True)
         say_notes(notes, quiet=quiet or as_json)
         _say_result(estimator, out, len(y), len(X_val), seconds, notes, as_json, quiet)
+
+
+def _fit_net(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, unfinished: Path) -> None:
+    """Go on from an unfinished run of the same command; one of another command is discarded."""
+    from giw.training import UnusableCheckpoint
+
+    try:
+        estimator.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
+    except UnusableCheckpoint:
+        unfinished.unlink()
+        warnings.warn(
+            f"{unfinished} was left by another command or is damaged: started afresh", stacklevel=2
+        )
+        estimator.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
 
 
 def _labels(

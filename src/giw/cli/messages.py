@@ -1,6 +1,7 @@
 """How commands speak: results on stdout, everything else on stderr, one line for a mistake.
 
-Exit codes: 0 done, 1 something failed at work, 2 the command or its input was wrong.
+Exit codes: 0 done, 1 something failed at work, 2 the command or its input was wrong, 130 stopped
+by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-FAILED, WRONG = 1, 2
+FAILED, WRONG, STOPPED = 1, 2, 130
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress and no notes; errors are still told.")
@@ -25,10 +26,20 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 
 
 @contextmanager
-def one_line_errors(command: str) -> Iterator[None]:
-    """Turn errors into one line that names the command, and an exit code that means something."""
+def one_line_errors(command: str, way_on: str = "run it again") -> Iterator[None]:
+    """Turn errors into one line that names the command, and an exit code that means something.
+
+    Parameters
+    ----------
+    command : str
+    way_on : str
+        What to do after Ctrl-C.
+    """
     try:
         yield
+    except KeyboardInterrupt as error:
+        said = str(error)  # training says what it saved
+        stop(command, f"{said}; {way_on}" if said else f"stopped by Ctrl-C; {way_on}", STOPPED)
     except (ValueError, ImportError, FileNotFoundError, IsADirectoryError) as error:
         stop(command, str(error), WRONG)
     except (RuntimeError, OSError, MemoryError) as error:

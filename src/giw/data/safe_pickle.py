@@ -27,11 +27,12 @@ def load_arrays(raw: bytes, name: str) -> dict[str, Any]:
     try:
         _check_sizes(raw)
         found = _Reader(BytesIO(raw), encoding="bytes").load()
+        if not isinstance(found, dict):
+            raise pickle.UnpicklingError(f"it holds no dictionary but a {type(found).__name__}")
+        return {_text(key): _unwrapped(value) for key, value in found.items()}
     except Exception as error:  # a broken pickle can raise nearly anything
-        raise ValueError(f"{name} cannot be read as a pickle of arrays: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{name} must hold a dictionary, got {type(found).__name__}")
-    return {_text(key): _unwrapped(value) for key, value in found.items()}
+        said = " ".join(str(error).split())[:200]
+        raise ValueError(f"{name} cannot be read as a pickle of arrays: {said}") from error
 
 
 def _check_sizes(raw: bytes) -> None:

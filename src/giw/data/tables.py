@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from giw.data.npy_in_zip import check_npz
 
 MANY_NAMES = 8  # columns that an error message lists at most
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
@@ -166,7 +167,7 @@ def _read_csv(path: Path) -> Read:
         raise ValueError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
-    except (EOFError, zlib.error, OSError) as error:
+    except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(f"{path} cannot be read: {_one_line(error)}") from None
     names = [str(name) for name in frame.columns]
     counted = [str(number) for number in range(len(names))]
@@ -181,22 +182,30 @@ def _read_csv(path: Path) -> Read:
 def _read_parquet(path: Path) -> Read:
     pd = _pandas()
     try:
-        import pyarrow
+        import pyarrow  # noqa: F401 - pandas would name other ways out
     except ImportError:
         raise ImportError("parquet files need pyarrow: pip install 'giw[tables]'") from None
     try:
-        frame = pd.read_parquet(path)
-    except (pyarrow.ArrowException, OSError, EOFError) as error:
+        # text is decoded only when it is looked at
+        return _from_frame(pd.read_parquet(path), str(path))
+    except Exception as error:  # a damaged file can raise nearly anything, in pandas too
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):
+            raise
         raise ValueError(
             f"{path} is not a whole parquet file: {_one_line(error)}; write or copy it again"
         ) from None
-    return _from_frame(frame, str(path))
 
 
 def _read_npz(path: Path) -> Read:
     arrays: dict[str, NDArray[Any]] = {}
     name = ""
+    if not is_zipfile(path):  # numpy would take it for a single array or a pickle
+        raise ValueError(
+            f"{path} is not a whole npz file, and single arrays or pickled objects are not read; "
+            "write it with numpy.savez"
+        )
     try:
+        check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             for name in file.files:
                 arrays[name] = file[name]
@@ -208,7 +217,7 @@ def _read_npz(path: Path) -> Read:
                 "plain arrays instead, for example text as array.astype(str)"
             ) from None
         raise ValueError(f"{path} is not a whole npz file: {_one_line(error)}") from None
-    except (zipfile.BadZipFile, EOFError, OSError, zlib.error, KeyError) as error:
+    except Exception as error:  # a damaged zip file or header can raise nearly anything
         raise ValueError(
             f"{path} is not a whole npz file: {_one_line(error)}; write or copy it again"
         ) from None
@@ -227,6 +236,8 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], source: str) -> dict[str, C
     lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{source}: all arrays need the same number of rows, got {lengths}")
+    if 0 in lengths.values():  # such an array may still claim any number of columns
+        raise ValueError(f"{source} holds no rows; a table needs at least one")
     for name, array in arrays.items():
         if array.ndim > 2:
             raise ValueError(

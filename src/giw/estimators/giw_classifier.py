@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import fields, replace
 from typing import Any
@@ -38,6 +39,8 @@ from giw.training import (
     train,
 )
 from giw.training.progress import epoch_bar
+
+CHECKPOINT_SECONDS = 1.0  # epochs of a small table take less than a saving
 
 
 class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
@@ -161,11 +164,23 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.distributed = distributed
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> GIWClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> GIWClassifier:
         """Train on (X, y), steered and completed by (X_val, y_val) from the test distribution.
 
         Without validation data this is plain training, and a warning says so. Without ``y_val``
         only methods can be used that do not look at validation labels, such as ``"dann"``.
+
+        With ``checkpoint``, a file, and a ``random_state``, a fit that was killed or stopped by
+        Ctrl-C goes on from there, as in :func:`giw.training.train`; trainings that choose epochs or
+        handover are repeated.
         """
         ranks = default_group() if self.distributed else None
         validates = has_validation(X_val, y_val)
@@ -218,8 +233,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.n_epochs_ = config.epochs
         with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
             record = train(
-                method, module, data, config, random_state=seed, on_epoch=on_epoch, ranks=ranks
-            )
+                method, module, data, config, random_state=seed, on_epoch=on_epoch, ranks=ranks,
+                checkpoint=checkpoint, checkpoint_seconds=CHECKPOINT_SECONDS,
+            )  # fmt: skip
         self.module_, self.history_ = record.module, record.history
         self.split_ = None if record.split is None else _as_numpy(record.split)
         self.alpha_ = None if record.split is None else float(record.split.alpha)

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from sklearn.base import BaseEstimator
@@ -31,7 +30,7 @@ from torch import Tensor, nn
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
 from giw.models import MLP, LeNet5, ResNet18
-from giw.writing import hidden_beside, sync_folder, write_whole
+from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
 
 FORMAT, VERSION = "giw model", 1
 INDEX = "giw.json"
@@ -112,17 +111,24 @@ def load_with_notes(
 ) -> tuple[Any, dict[str, Json]]:
     """The estimator and the notes that were saved with it."""
     folder = Path(path)
-    index = _read_index(folder)
-    files = {name: _read_file(folder, name, known) for name, known in index["files"].items()}
     try:
+        index = _read_index(folder)
+        files = {name: _read_file(folder, name, known) for name, known in index["files"].items()}
         tensors: dict[str, Tensor] = {}
         for name, content in files.items():
             if name.endswith(".safetensors"):
                 tensors |= tensors_from_bytes(content)
-        return _Reader(folder, tensors, files, module).build(index["model"]), index["notes"]
-    except (KeyError, TypeError, AttributeError, IndexError, SafetensorError) as error:
+        estimator = _Reader(folder, tensors, files, module).build(index["model"])
+        check_is_fitted(estimator)
+        return estimator, dict(index["notes"])
+    except ImportError:
+        raise
+    except Exception as error:  # whatever a damaged or hostile folder makes of it
+        if isinstance(error, ValueError | OSError) and str(folder) in str(error):
+            raise
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ValueError(
-            f"{folder} is not a model that this version of giw can read: {error}; save it again"
+            f"{folder} is not a model that this version of giw can read: {said}; save it again"
         ) from error
 
 
@@ -368,7 +374,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder / INDEX} is damaged: it is not text; save it again") from None
     try:
         index = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError
         raise ValueError(f"{folder / INDEX} is truncated or damaged; save it again") from None
     if not isinstance(index, dict) or index.get("format") != FORMAT:
         raise ValueError(f"{folder / INDEX} does not describe a giw model")
@@ -416,22 +422,28 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> Path:
         raise ValueError(f"{folder} holds other files and no model; name a new folder")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; name a folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = hidden_beside(folder)
-    temporary.mkdir()
-    try:
-        for name, content in files.items():
-            write_whole(temporary / name, content)
-        if not folder.exists():
-            temporary.rename(folder)
-            sync_folder(folder.parent)
-            return folder
-        for name in sorted(files, key=lambda name: name == INDEX):
-            (temporary / name).replace(folder / name)
-        sync_folder(folder)
-        for old in folder.iterdir():  # our own files that the new index does not name
-            if old.suffix in (".safetensors", ".skops") and old.name not in files:
-                old.unlink()
-        return folder
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with room_for(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = hidden_beside(folder)
+        temporary.mkdir()
+        try:
+            for name, content in files.items():
+                write_whole(temporary / name, content)
+            remove_abandoned(folder, by=temporary)
+            _take_place(temporary, folder, files)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return folder
+
+
+def _take_place(temporary: Path, folder: Path, files: Mapping[str, bytes]) -> None:
+    if not folder.exists():
+        temporary.rename(folder)
+        sync_folder(folder.parent)
+        return
+    for name in sorted(files, key=lambda name: name == INDEX):
+        (temporary / name).replace(folder / name)
+    sync_folder(folder)
+    for old in folder.iterdir():  # our own files that the new index does not name
+        if old.suffix in (".safetensors", ".skops") and old.name not in files:
+            old.unlink()

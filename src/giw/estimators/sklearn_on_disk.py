@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import zipfile
+from io import BytesIO
 from typing import Any
 
 import numpy as np
+
+from giw.data.npy_in_zip import check_arrays
 
 # Trees keep their nodes in compiled classes. skops does not trust them by itself, because nodes
 # that point outside their array would be followed; here every node is checked after loading.
@@ -26,13 +30,16 @@ def from_skops(content: bytes, name: str) -> Any:
     """The estimator from bytes; types other than scikit-learn's and numpy's are refused."""
     skops = _skops()
     try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            check_arrays(archive, len(content))
         unknown = _check_types(skops, content, name)
         estimator = skops.loads(content, trusted=unknown)
-    except ValueError:
-        raise
+        _check_trees(estimator, name)
     except Exception as error:  # whatever a damaged file makes of it
-        raise ValueError(f"{name} cannot be read as a skops file: {error}") from error
-    _check_trees(estimator, name)
+        if isinstance(error, ValueError) and name in str(error):
+            raise
+        said = " ".join(str(error).split())[:200]
+        raise ValueError(f"{name} cannot be read as a skops file: {said}") from error
     return estimator
 
 

@@ -30,6 +30,7 @@ from giw.report.quality import commit_sheet, split_sheet, time_sheet
 from giw.report.scores import score_pictures
 from giw.report.sheet import Sheet, latex_sheet, markdown_sheet, text_sheet
 from giw.shift import SHIFTS
+from giw.writing import write_whole
 
 ABLATIONS = {
     "split_error": "Split errors",
@@ -82,13 +83,13 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         for suffix, form in (("txt", text_sheet), ("md", markdown_sheet), ("tex", latex_sheet)):
             text = "\n".join(form(sheet) for sheet in self.sheets)
-            (folder / f"tables.{suffix}").write_text(text, encoding="utf-8")
+            write_whole(folder / f"tables.{suffix}", text)
         figures = folder / "figures"
         figures.mkdir(exist_ok=True)
         for picture in self.pictures:
-            (figures / f"{picture.name}.svg").write_bytes(picture.svg)
+            write_whole(figures / f"{picture.name}.svg", picture.svg)
             dpi = 120 if picture.wide else 200  # many panels on one sheet
-            (figures / f"{picture.name}.png").write_bytes(png_bytes(picture.figure, dpi))
+            write_whole(figures / f"{picture.name}.png", png_bytes(picture.figure, dpi))
         return write_page(self.page, folder / "report.html")
 
 

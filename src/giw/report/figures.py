@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from giw.checks import as_tensor
 from giw.report.accuracies import as_accuracies, as_paired
 from giw.report.style import BLUE, INK, LINE, VERMILION, Style, name_of, styles_of
+from giw.writing import write_whole
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
 FONT = 12.0
@@ -237,8 +238,8 @@ def save(figure: Figure, stem: str | Path) -> list[Path]:
     stem = Path(stem)
     stem.parent.mkdir(parents=True, exist_ok=True)
     svg, png = stem.with_name(stem.name + ".svg"), stem.with_name(stem.name + ".png")
-    svg.write_bytes(svg_bytes(figure))
-    png.write_bytes(png_bytes(figure))
+    write_whole(svg, svg_bytes(figure))
+    write_whole(png, png_bytes(figure))
     return [svg, png]
 
 

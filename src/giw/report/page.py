@@ -24,6 +24,7 @@ from giw.report.figures import png_bytes, svg_bytes
 from giw.report.sheet import Sheet
 from giw.report.style import INK, LINE, styles_of
 from giw.report.tables import MEANING, Row
+from giw.writing import write_whole
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -162,7 +163,7 @@ def write_page(page: Page, path: str | Path) -> Path:
     """Write the page as UTF-8; folders on the way are made."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_page(page), encoding="utf-8")
+    write_whole(path, render_page(page))
     return path
 
 

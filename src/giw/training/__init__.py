@@ -1,5 +1,6 @@
 """One loop for all methods."""
 
+from giw.training.checkpoint import UnusableCheckpoint
 from giw.training.config import TrainingConfig
 from giw.training.forward import (
     Hidden,
@@ -25,6 +26,7 @@ from giw.training.protocol import (
     prediction_params,
 )
 from giw.training.record import TrainingRecord
+from giw.training.stopping import Interrupted, ask_to_stop
 from giw.training.tensors import Tensors, inputs_to
 from giw.training.trials import can_stack, pretrain_trials, train_trials
 
@@ -36,6 +38,7 @@ __all__ = [
     "Evidence",
     "FunctionalNet",
     "Hidden",
+    "Interrupted",
     "Logs",
     "Losses",
     "Method",
@@ -47,8 +50,10 @@ __all__ = [
     "Tensors",
     "TrainingConfig",
     "TrainingRecord",
+    "UnusableCheckpoint",
     "accuracy",
     "as_input",
+    "ask_to_stop",
     "can_stack",
     "check_representation",
     "hidden_of_both",

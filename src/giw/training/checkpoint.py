@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -24,19 +25,21 @@ from giw.training.protocol import Method, Params
 from giw.training.tensors import Tensors
 from giw.writing import write_whole
 
-FORMAT = "giw-checkpoint-1"
-HEADER = "giw"
+FORMAT = "giw-checkpoint-2"
+HEADER, CHECKSUM = "giw", "crc32"
 
 
 @dataclass
 class Saved:
-    """The state of a run between two epochs.
+    """The state of a run between two steps.
 
     Attributes
     ----------
     phase : {"pretrain", "train"}
     epoch : int
         Epochs of this phase that are done.
+    step : int
+        Steps of the next epoch that are done; 0 between epochs.
     tensors : dict
         Named groups of tensors: parameters, Adam's memory, buffers, random states.
     values : dict
@@ -47,6 +50,11 @@ class Saved:
     epoch: int
     tensors: dict[str, Params]
     values: dict[str, Any]
+    step: int = 0
+
+
+class UnusableCheckpoint(ValueError):
+    """A file from which this run cannot go on: damaged, or of another run."""
 
 
 class Checkpoint:
@@ -60,19 +68,28 @@ class Checkpoint:
         What must be the same for a saved run to be taken up again.
     every : int, default=1
         Epochs between two savings; the last epoch is saved in any case.
+    seconds : float, default=0.0
+        Time that passes at least between two savings, for epochs that take less than a saving.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], identity: dict[str, Any], every: int = 1
+        self,
+        path: str | os.PathLike[str],
+        identity: dict[str, Any],
+        every: int = 1,
+        seconds: float = 0.0,
     ) -> None:
         if every < 1:
             raise ValueError(f"checkpoint_every must be at least 1 epoch, got {every}")
-        self.path, self.every = Path(path), every
+        self.path, self.every, self.seconds = Path(path), every, seconds
+        self._last = time.monotonic()
         self.identity = json.loads(json.dumps(identity))  # as it will be read back
 
     def due(self, epoch: int, epochs: int) -> bool:
         """Whether to save when ``epoch`` of ``epochs`` are done."""
-        return epoch % self.every == 0 or epoch == epochs
+        if epoch == epochs:
+            return True
+        return epoch % self.every == 0 and time.monotonic() - self._last >= self.seconds
 
     def save(self, saved: Saved) -> None:
         """Replace the file."""
@@ -82,9 +99,11 @@ class Checkpoint:
             "identity": self.identity,
             "phase": saved.phase,
             "epoch": saved.epoch,
+            "step": saved.step,
             "values": saved.values,
         }
         write_tensors(self.path, tensors, values)
+        self._last = time.monotonic()
 
     def load(self) -> Saved | None:
         """The saved run, or None where there is no file."""
@@ -92,18 +111,25 @@ class Checkpoint:
             return None
         tensors, values = read_tensors(self.path)
         if values.get("format") != FORMAT:
-            raise ValueError(f"{self.path} is no checkpoint of a training run; give another path")
-        self._check_identity(values["identity"])
+            raise UnusableCheckpoint(
+                f"{self.path} is no checkpoint of a training run by this version; give another path"
+            )
+        try:
+            self._check_identity(values["identity"])
+            state = values["phase"], int(values["epoch"]), int(values["step"]), values["values"]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UnusableCheckpoint(f"{self.path} lacks what a checkpoint has: {error}") from None
+        phase, epoch, step, rest = state
         groups: dict[str, Params] = {}
         for key, tensor in tensors.items():
             group, _, name = key.partition("/")
             groups.setdefault(group, {})[name] = tensor
-        return Saved(values["phase"], values["epoch"], groups, values["values"])
+        return Saved(phase, epoch, groups, rest, step)
 
     def _check_identity(self, found: dict[str, Any]) -> None:
         for name, value in self.identity.items():
             if found.get(name) != value:
-                raise ValueError(
+                raise UnusableCheckpoint(
                     f"{self.path} belongs to another run: {name} was {found.get(name)} there and "
                     f"is {value} here; give another path, or remove the file to start afresh"
                 )
@@ -118,20 +144,49 @@ def write_tensors(path: Path, tensors: Params, values: dict[str, Any]) -> None:
     from safetensors.torch import save
 
     on_host = {name: t.detach().to("cpu").contiguous().clone() for name, t in tensors.items()}
-    write_whole(path, save(on_host, metadata={HEADER: json.dumps(values)}))
+    header = {HEADER: json.dumps(values)}
+    header[CHECKSUM] = str(_checksum_of(on_host, header[HEADER]))
+    write_whole(path, save(on_host, metadata=header))
 
 
 def read_tensors(path: Path) -> tuple[Params, dict[str, Any]]:
-    """Tensors and JSON values of a file, on the host."""
-    from safetensors import SafetensorError, safe_open
+    """Tensors and JSON values of a file, on the host; one with a flipped bit is refused."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
 
+    # read in one go: safe_open opens a file twice, and mixes two files where it is replaced between
+    raw = path.read_bytes()
     try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            header = file.metadata() or {}
-    except SafetensorError as error:
-        raise ValueError(f"{path} cannot be read as a safetensors file: {error}") from error
-    return tensors, json.loads(header.get(HEADER, "{}"))
+        tensors = load(raw)
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")]).get("__metadata__", {})
+    except Exception as error:  # SafetensorError, and whatever torch says to strange shapes
+        said = " ".join(str(error).split()) if isinstance(error, SafetensorError) else "damaged"
+        raise UnusableCheckpoint(
+            f"{path} cannot be read as a safetensors file: {said}; remove it to start afresh"
+        ) from error
+    text = header.get(HEADER, "")
+    if header.get(CHECKSUM) != str(_checksum_of(tensors, text)):
+        raise UnusableCheckpoint(
+            f"{path} is no checkpoint, or was altered: its checksum is wrong; give another path, "
+            "or remove it to start afresh"
+        )
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise UnusableCheckpoint(f"{path} is no checkpoint of a training run; give another path")
+    return tensors, values
+
+
+def _checksum_of(tensors: Params, text: str) -> int:
+    """Of names, types, shapes and values: safetensors itself notices lengths only."""
+    total = zlib.crc32(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
+        total = zlib.crc32(tensor.contiguous().flatten().view(torch.uint8).numpy().data, total)
+    return total
 
 
 def run_identity(
@@ -142,17 +197,9 @@ def run_identity(
     return {
         "method": method.name if " at 0x" in described else described,
         "random_states": list(random_states),
-        "data": [_checksum(data) for data in datas],
+        "data": [data.checksum for data in datas],
         **config.as_dict(),
     }
-
-
-def _checksum(data: Tensors) -> int:
-    total = 0
-    for tensor in (data.x_train, data.y_train, data.x_val, data.y_val):
-        total = zlib.crc32(str(tuple(tensor.shape)).encode(), total)
-        total = zlib.crc32(tensor.contiguous().cpu().numpy().data, total)
-    return total
 
 
 def split_parts(split: SupportSplit) -> tuple[Params, dict[str, Any]]:

@@ -135,17 +135,47 @@ class Descent:
             stacked([trial.val_maps for trial in rows]),
         )
 
-    def run_epoch(self, plan: Plan) -> None:
-        """Take all steps of an epoch; on CUDA this returns before they are finished."""
+    def run_epoch(
+        self,
+        plan: Plan,
+        *,
+        first: int = 0,
+        sums: Logs | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Take the steps of an epoch; on CUDA this returns before they are finished.
+
+        Parameters
+        ----------
+        plan : Plan
+        first : int, default=0
+            Steps of this epoch that were taken before, with their ``sums``.
+        stop : callable
+            Asked before each step; where it says so, the rest of the epoch is left.
+
+        Returns
+        -------
+        int
+            Steps of this epoch that are done.
+        """
         self._load(plan)
         if self.captured and self._graph is None:
             self._graph = self._capture()
-        self._at.zero_()
+        self._at.fill_(first)
         for value in self._sums.values():
             value.zero_()
+        for name, value in (sums or {}).items():
+            self._sums.setdefault(name, torch.zeros_like(value, device=self.device)).copy_(value)
         take = self._graph.replay if self._graph else self._step
-        for _ in range(len(plan.progress)):
+        for step in range(first, len(plan.progress)):
+            if stop():
+                return step
             take()
+        return len(plan.progress)
+
+    def sums(self) -> Logs:
+        """What was logged so far in an epoch that was left."""
+        return {name: value.detach().clone() for name, value in self._sums.items()}
 
     def set_rate(self, factor: float) -> float:
         """Scale the learning rates that the optimiser started with; return the net's."""

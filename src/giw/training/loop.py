@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -52,6 +52,7 @@ from giw.training.protocol import (
 )
 from giw.training.record import TrainingRecord
 from giw.training.sharded_net import ShardedNet
+from giw.training.stopping import Interrupted, asked_to_stop, stop_by_interrupt
 from giw.training.tensors import Tensors
 from giw.training.threads import threads_for
 
@@ -82,6 +83,7 @@ def train(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 1,
     ranks: dist.ProcessGroup | None = None,
+    checkpoint_seconds: float = 0.0,
 ) -> TrainingRecord:
     """Train a net by a method.
 
@@ -107,7 +109,8 @@ def train(
         Called with the phase (``"pretrain"`` or ``"train"``), the epoch and its values.
     checkpoint : path, optional
         A file in which the run is saved between epochs. Where the file exists, the run goes on
-        from there; on CPU it ends as if it had never stopped, bit for bit.
+        from there; on CPU it ends as if it had never stopped, bit for bit. Ctrl-C then stops the
+        run at its next step and saves it; a second one stops it at once.
     checkpoint_every : int, default=1
         Epochs between two savings.
     ranks : torch.distributed.ProcessGroup, optional
@@ -115,13 +118,15 @@ def train(
         and random state, and all get the same record: that of a single process up to rounding
         (and up to the draws of dropout). The first one alone writes the checkpoint, and all must
         be able to read it.
+    checkpoint_seconds : float, default=0.0
+        Seconds that pass at least between two savings.
     """
     group = Group(
         [module], [data], config or TrainingConfig(), [random_state], stacked=False, ranks=ranks
     )
     group.on_epoch = [on_epoch]
     if checkpoint is not None:
-        group.save_to(checkpoint, method, checkpoint_every)
+        group.save_to(checkpoint, method, checkpoint_every, checkpoint_seconds)
     return group.train(method, None if pretrained is None else [pretrained])[0]
 
 
@@ -183,10 +188,12 @@ class Group:
             self.net = ShardedNet(form.train(), precision, group=self.ranks)
         self.flat = FlatData.of(self.datas)
 
-    def save_to(self, path: str | os.PathLike[str], method: Method, every: int) -> None:
+    def save_to(
+        self, path: str | os.PathLike[str], method: Method, every: int, seconds: float = 0.0
+    ) -> None:
         """Save the run between epochs, and take up what was saved before."""
         identity = run_identity(method, self.config, self.datas, self.random_states)
-        self.store = Checkpoint(path, identity, every)
+        self.store = Checkpoint(path, identity, every, seconds)
         self.saved = self.store.load()
         if self.ranks is not None:
             self._check_same_start(self.ranks)
@@ -212,6 +219,17 @@ class Group:
         self, method: Method, pretrained: Sequence[Pretrained] | None = None
     ) -> list[TrainingRecord]:
         """Pretrain where the method asks for it, split, and descend the method's loss."""
+        if self.store is None or self.ranks is not None:  # ranks would stop at different steps
+            return self._train(method, pretrained)
+        with stop_by_interrupt():
+            records = self._train(method, pretrained)
+            if asked_to_stop():  # too late to stop it, but whoever asked wants no more after it
+                raise Interrupted(self._how_to_go_on("after its last epoch"))
+            return records
+
+    def _train(
+        self, method: Method, pretrained: Sequence[Pretrained] | None
+    ) -> list[TrainingRecord]:
         before = 0.0 if self.saved is None else self.saved.values["seconds"]
         self.started = time.perf_counter() - before
         splits: list[SupportSplit | None]
@@ -277,12 +295,17 @@ class Group:
                 return descent.plan(rows, (epoch / epochs, (epoch + 1) / epochs))
 
             first = len(history)
+            step, sums = self._steps_taken(phase)
+            states = [stream.state() for stream in streams]
             ahead = plan(first) if first < epochs else None
             for epoch in range(first, epochs):
                 factor = self.config.rate_factor(epoch) if training else 1.0
                 rate = descent.set_rate(factor)
                 if ahead is not None:
-                    descent.run_epoch(ahead)
+                    done = descent.run_epoch(ahead, first=step, sums=sums, stop=self._asked)
+                    if done < len(ahead.progress):
+                        self._stop(descent, states, phase, history, splits, done, epochs)
+                step, sums = 0, {}
                 hits = evaluate() if evaluate else None
                 states = [stream.state() for stream in streams]
                 # drawn while the device is still busy
@@ -303,6 +326,43 @@ class Group:
                     if call:
                         call(phase, epoch, trial)
         return history
+
+    def _asked(self) -> bool:
+        return self.ranks is None and asked_to_stop()
+
+    def _steps_taken(self, phase: str) -> tuple[int, Params]:
+        """Steps of the first epoch that a saved run has done, and what they logged."""
+        if self.saved is None or self.saved.phase != phase or not self.saved.step:
+            return 0, {}
+        logged = self.saved.tensors["sums"]
+        return self.saved.step, {name: logged[name] for name in self.saved.values["logged"]}
+
+    def _stop(
+        self,
+        descent: Descent,
+        states: Sequence[Params],
+        phase: str,
+        history: History,
+        splits: Sequence[SupportSplit | None] | None,
+        step: int,
+        epochs: int,
+    ) -> NoReturn:
+        """Save in the middle of an epoch, and say so."""
+        where = f"in epoch {len(history) + 1} of {epochs} ({phase})"
+        if self.store is not None:
+            saved = self._state(descent, states, phase, history, splits)
+            saved.step, saved.tensors["sums"] = step, descent.sums()
+            saved.values["logged"] = list(saved.tensors["sums"])  # in their order
+            self.store.save(saved)
+        raise Interrupted(self._how_to_go_on(where))
+
+    def _how_to_go_on(self, where: str) -> str:
+        if self.store is None:
+            return f"training was stopped {where}; it was not being saved"
+        return (
+            f"training was stopped {where} and is saved in {self.store.path}: start it again with "
+            "the same checkpoint, and it goes on from there"
+        )
 
     def _check_finite(self, values: list[dict[str, float]], name: str, epoch: int) -> None:
         for trial in values:

@@ -26,6 +26,7 @@ def train_trials(
     on_epoch: Callable[[int], OnEpoch] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 1,
+    checkpoint_seconds: float = 0.0,
     side_by_side: bool | None = None,
 ) -> list[TrainingRecord]:
     """Train one net per trial, all by the same method.
@@ -48,7 +49,7 @@ def train_trials(
         Of :func:`pretrain_trials` or :func:`giw.training.pretrain`.
     on_epoch : callable, optional
         From the number of a trial to a callback for its epochs.
-    checkpoint, checkpoint_every
+    checkpoint, checkpoint_every, checkpoint_seconds
         As in :func:`giw.training.train`; one file holds all trials. Where trials run one after
         the other, the trial's number is added to the name.
     side_by_side : bool, optional
@@ -66,14 +67,15 @@ def train_trials(
     if stacked:
         group = _stacked_group(modules, datas, config, seeds, on_epoch)
         if checkpoint is not None:
-            group.save_to(checkpoint, method, checkpoint_every)
+            group.save_to(checkpoint, method, checkpoint_every, checkpoint_seconds)
         return group.train(method, pretrained)
     records = []
     for t in range(len(modules)):
         group = Group([modules[t]], [datas[t]], config, [seeds[t]], stacked=False)
         group.on_epoch = [on_epoch(t) if on_epoch else None]
         if checkpoint is not None:
-            group.save_to(f"{os.fspath(checkpoint)}.{t}", method, checkpoint_every)
+            path = f"{os.fspath(checkpoint)}.{t}"
+            group.save_to(path, method, checkpoint_every, checkpoint_seconds)
         records += group.train(method, None if pretrained is None else [pretrained[t]])
     return records
 

@@ -1,0 +1,309 @@
+"""What is fuzzed: for each reader, files to spoil and how they are read."""
+
+import gzip
+import hashlib
+import io
+import json
+import pickle
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from tests.data import written_files as written
+from tests.soak.mutations import changed_json, changed_zip, hostile_pickles, lying_npz, spoiled
+
+import giw
+from giw.bench.plan import Run
+from giw.bench.store import Result, Store, encode
+from giw.data import read_table
+from giw.data.cifar100 import _check_labels, _parse_pickle, _read_archive, _read_binary
+from giw.data.cifar100 import _read_npz as read_cifar_npz
+from giw.data.mnist import read_idx
+from giw.estimators.saving import INDEX, _hashed, _index_checksum, load_with_notes, save
+from giw.report.bench_page import bench_sheets
+from giw.training.checkpoint import read_tensors, write_tensors
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader under attack.
+
+    Parameters
+    ----------
+    name : str
+    cases : strategy
+        Contents to read.
+    read : callable
+        From a content and an empty folder to whatever comes out.
+    share : int
+        How many of the cases it gets, in proportion to the others.
+    """
+
+    name: str
+    cases: Any
+    read: Callable[[Any, Path], Any]
+    share: int = 1
+
+
+def file_target(name, file, cases, read, share=1):
+    def write_and_read(content, folder):
+        (folder / file).write_bytes(content)
+        return read(folder / file)
+
+    return Target(name, cases, write_and_read, share)
+
+
+# ---------------------------------------------------------------------- data sets
+
+IMAGES = written.cifar_arrays(n=2)
+
+
+def idx_targets():
+    small = np.arange(24, dtype=np.uint8)
+    plain = [written.idx_bytes(small), written.idx_bytes(small.reshape(4, 3, 2))]
+    sizes = st.sampled_from([0, 1, 24, 2**16, 2**29, 2**32 - 1])
+    lies = st.lists(sizes, min_size=1, max_size=4).map(
+        lambda shape: written.idx_bytes(small, claimed=shape)
+    )
+    packed = [gzip.compress(raw) for raw in plain]
+    yield file_target("idx", "a-ubyte", spoiled(plain) | lies, read_idx, 2)
+    yield file_target("idx.gz", "a.gz", spoiled(packed) | lies.map(gzip.compress), read_idx, 2)
+
+
+def read_pickle(path):
+    _check_labels(path, *_parse_pickle(path.read_bytes(), str(path)))
+
+
+def read_with(reader):
+    return lambda path: _check_labels(path, *reader(path, "train", False))
+
+
+def link_archive(target, kind):
+    """An archive in which the wanted members are links, devices or folders."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name in ("cifar-100-python/train", "cifar-100-binary/train.bin"):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, target
+            tar.addfile(info)
+    return buffer.getvalue()
+
+
+def sparse_archive(size=400 * 2**20):
+    """Members of a few bytes that claim to be mostly holes, in GNU's format."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for name in ("cifar-100-python/train", "cifar-100-binary/train.bin"):
+            info = tarfile.TarInfo(name)
+            info.pax_headers = {
+                "GNU.sparse.size": str(size),
+                "GNU.sparse.numblocks": "1",
+                "GNU.sparse.map": "0,0",
+            }
+            tar.addfile(info)
+    return buffer.getvalue()
+
+
+def archives():
+    members = {
+        "cifar-100-python/train": written.python3_pickle(*IMAGES),
+        "cifar-100-binary/train.bin": written.records(*IMAGES),
+    }
+    outside = {f"../../{name}": body for name, body in members.items()}
+    found = [written.archive(members), written.archive(outside), sparse_archive()]
+    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE):
+        names = ("/etc/passwd", "../x", "train", "train.bin", *members)
+        found += [link_archive(name, kind) for name in names]
+    return found
+
+
+def cifar_targets(canary):
+    pickles = [written.python2_pickle(*IMAGES), written.python3_pickle(*IMAGES)]
+    pickles += [pickle.dumps({"data": IMAGES[0]}, protocol) for protocol in range(6)]
+    sizes = st.sampled_from([-1, 0, 1, 3072, 2**30, 2**31 - 1])
+    lies = st.tuples(sizes, sizes).map(lambda s: written.python2_pickle(*IMAGES, claimed=s))
+    hostile = st.sampled_from(hostile_pickles(canary))
+    yield file_target("cifar pickle", "train", spoiled(pickles) | lies | hostile, read_pickle, 3)
+    records = written.records(*IMAGES)
+    yield file_target("cifar binary", "train.bin", spoiled([records]), read_with(_read_binary))
+    whole = archives()
+    unpacked = [gzip.decompress(raw) for raw in whole]
+    cases = spoiled(whole) | spoiled(unpacked).map(gzip.compress) | st.sampled_from(whole)
+    for kind in ("python", "binary"):
+        name = f"cifar-100-{kind}.tar.gz"
+        yield file_target(f"cifar {kind} archive", name, cases, read_with(_read_archive), 2)
+    buffer = io.BytesIO()
+    written.write_npz(buffer, *IMAGES)
+    npz = buffer.getvalue()
+    cases = spoiled([npz]) | changed_zip(npz) | lying_npz(["images", "fine", "coarse"])
+    yield file_target("cifar npz", "train_a.npz", cases, read_with(read_cifar_npz), 2)
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def table_targets():
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "x": [0.5, -1.0, np.nan, 2e9],
+            "town": ["Rome", None, "Oslo", "α"],
+            "day": pd.to_datetime(["2024-01-01", None, "1969-12-31", "2262-01-01"]),
+            "flag": [True, False, True, True],
+            "y": [0, 1, 1, 0],
+        }
+    )
+    text = frame.to_csv(index=False)
+    texts = [text, text.replace(",", ";"), 'a,b\n"1,2",3\n', "day\n2024-01-01\n9999-12-31\n"]
+    csv = [one.encode() for one in texts]
+    yield file_target("csv", "t.csv", spoiled(csv), read_table, 3)
+    yield file_target("csv.gz", "t.csv.gz", spoiled([gzip.compress(csv[0])]), read_table)
+    parquets = []
+    for compression in ("snappy", None):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, compression=compression)
+        parquets.append(buffer.getvalue())
+    yield file_target("parquet", "t.parquet", spoiled(parquets), read_table, 3)
+    buffer = io.BytesIO()
+    np.savez(buffer, X=np.eye(3), y=np.arange(3), name=np.array(["a", "b", "c"]))
+    npz = buffer.getvalue()
+    cases = spoiled([npz]) | changed_zip(npz) | lying_npz(["X", "y"])
+    yield file_target("npz", "t.npz", cases, read_table, 3)
+
+
+# ---------------------------------------------------------------------- saved models
+
+
+def model_folders(folder):
+    """Contents of the saved folders of a net, a linear model and boosted trees."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    data = {"X_val": X[:8] + 1, "y_val": y[:8]}
+    trees = HistGradientBoostingClassifier(max_iter=2, random_state=0)
+    for model in (
+        giw.GIWClassifier(max_epochs=1, pretrain_epochs=1, random_state=0),
+        giw.ReweightedClassifier(LogisticRegression(), random_state=0),
+        giw.ReweightedClassifier(trees, random_state=0),
+    ):
+        save(model.fit(X, y, **data), folder, notes={"label": "y"})
+        yield {path.name: path.read_bytes() for path in folder.iterdir()}
+        shutil.rmtree(folder)
+
+
+@st.composite
+def spoiled_model(draw, models):
+    """One file of a folder is spoiled; half of the time all checksums are made to fit again."""
+    files = dict(draw(st.sampled_from(models)))
+    name = draw(st.sampled_from(sorted(files)))
+    if draw(st.booleans()):
+        files[name] = draw(spoiled([files[name]]))
+        return files
+    index = json.loads(files.pop(INDEX))
+    if name == INDEX:
+        index = draw(changed_json(index))
+    else:
+        old = files.pop(name)
+        content = draw(changed_zip(old) if name.endswith(".skops") else spoiled([old]))
+        new = _hashed(name.partition("-")[0] + "." + name.rpartition(".")[2], content)
+        files[new] = content
+        index = json.loads(json.dumps(index).replace(name, new))
+        digest = hashlib.sha256(content).hexdigest()
+        index["files"][new] = {"sha256": digest, "bytes": len(content)}
+    index["sha256"] = _index_checksum(index)
+    files[INDEX] = json.dumps(index).encode()
+    return files
+
+
+def load_model(files, folder):
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    load_with_notes(folder)
+
+
+def model_targets(folder):
+    net, *others = model_folders(folder / "model")
+    yield Target("saved net", spoiled_model([net]), load_model, 3)
+    yield Target("saved scikit-learn model", spoiled_model(others), load_model, 3)
+
+
+def checkpoint_targets(folder):
+    path = folder / "run"
+    tensors = {"params/a": torch.ones(3, 2), "random/cpu": torch.arange(4)}
+    write_tensors(path, tensors, {"format": "giw-checkpoint-2", "epoch": 1})
+    raw = path.read_bytes()
+    path.unlink()
+    yield file_target("checkpoint", "run", spoiled([raw]), read_tensors, 2)
+
+
+# ---------------------------------------------------------------------- results
+
+
+def some_results():
+    run = Run("mnist", "iii", "support", "giw", 0, epochs=2)
+    other = Run("mnist", "iii", "support", "pooled", 1, variant="soft", epochs=2)
+    extra = {"p_value": [0.1, 0.9], "inside": [1.0, 0.0]}
+    about = {"giw": "0.1.0", "device": "cpu"}
+    split = {"alpha": 0.4, "true_alpha": 0.4}
+    return [
+        Result(run, np.array([0.5, 0.75]), 1.5, split, {"effective_share": 0.3}, about, extra),
+        Result(other, np.array([0.25, 1.0]), 0.5),
+    ]
+
+
+def sealed(body):
+    """A result with a checksum that fits, whatever is in it."""
+    values = {name: value for name, value in body.items() if name not in ("format", "crc32")}
+    crc = zlib.crc32(json.dumps(values, sort_keys=True).encode())
+    return json.dumps({"format": body.get("format"), "crc32": crc, **values}).encode()
+
+
+def read_results(content, folder):
+    """Everything is read, damaged lines are told, and what is good can be packed and shown."""
+    files, packed = content
+    store = folder / "store"
+    store.mkdir()
+    for number, raw in enumerate(files):
+        (store / f"r{number}.json").write_bytes(raw)
+    (store / "mnist-iii-support.jsonl").write_bytes(b"\n".join(packed))
+    good, bad = Store(store).read_all()
+    for line in bad:
+        if len(line.splitlines()) != 1:
+            raise AssertionError(f"not one line: {line!r}")
+    Store(folder / "packed").pack(good)
+    found = {path.name for path in folder.iterdir()}
+    if not found <= {"store", "packed"}:
+        raise AssertionError(f"{found} were written outside their folder")
+    bench_sheets(good)
+    if not good:
+        raise ValueError(f"{store}: nothing to use")
+
+
+def result_targets():
+    lines = [encode(result).encode() for result in some_results()]
+    sealed_lies = st.one_of(*[changed_json(json.loads(line)).map(sealed) for line in lines])
+    one = spoiled(lines) | sealed_lies | st.sampled_from(lines)
+    cases = st.tuples(st.lists(one, max_size=2), st.lists(one, max_size=2))
+    yield Target("result store and packs", cases, read_results, 3)
+
+
+def all_targets(folder: Path, canary: str) -> list[Target]:
+    """All readers; ``folder`` is for making files, ``canary`` the file that no pickle may write."""
+    return [
+        *idx_targets(),
+        *cifar_targets(canary),
+        *table_targets(),
+        *model_targets(folder),
+        *checkpoint_targets(folder),
+        *result_targets(),
+    ]

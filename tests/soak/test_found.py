@@ -1,0 +1,132 @@
+"""Each defect that spoiled files have shown, as one exact case."""
+
+import io
+import json
+import tarfile
+import zipfile
+
+import pytest
+from tests.soak.mutations import hostile_pickles, lying_npy
+from tests.soak.targets import link_archive, sealed, some_results, sparse_archive
+
+from giw.bench.store import Store, decode, encode
+from giw.data import read_table
+from giw.data.cifar100 import _parse_pickle, _read_archive
+from giw.data.npy_in_zip import check_arrays
+from giw.estimators.sklearn_on_disk import from_skops
+
+
+def npz_of(folder, array, packed=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(folder / "t.npz", "w", packed) as archive:
+        archive.writestr("X.npy", array)
+    return folder / "t.npz"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        lying_npy([2**40]),
+        lying_npy([2**40], body=bytes(8)),
+        lying_npy([-1, 3]),
+        lying_npy([2**40], "<U0"),
+        lying_npy([0, 2**31]),
+        lying_npy([3, 0]),
+    ],
+    ids=["items", "some", "negative", "no bytes each", "no rows", "no columns"],
+)
+@pytest.mark.parametrize("packed", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_an_array_that_claims_more_than_there_is_is_refused_at_once(array, packed, tmp_path):
+    with pytest.raises(ValueError, match=r"t\.npz"):
+        read_table(npz_of(tmp_path, array, packed))
+
+
+def test_a_zip_directory_that_backs_the_lie_up_is_refused_too(tmp_path):
+    path = npz_of(tmp_path, lying_npy([2**28], "|u1"))
+    raw = bytearray(path.read_bytes())
+    head = len(lying_npy([2**28], "|u1"))
+    place = raw.find(b"PK\x01\x02")
+    raw[place + 24 : place + 28] = (2**28 + head).to_bytes(4, "little")
+    path.write_bytes(raw)
+    with pytest.raises(ValueError, match="cannot hold"):
+        read_table(path)
+
+
+def test_a_file_that_is_no_zip_archive_is_not_handed_to_numpy(tmp_path):
+    (tmp_path / "t.npz").write_bytes(lying_npy([2**40]))
+    with pytest.raises(ValueError, match=r"t\.npz is not a whole npz file"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_arrays_in_skops_files_are_checked_before_they_are_read():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.npy", lying_npy([2**40]))
+    with zipfile.ZipFile(buffer) as archive, pytest.raises(ValueError, match=r"a\.npy"):
+        check_arrays(archive, len(buffer.getvalue()))
+    with pytest.raises(ValueError, match=r"model\.skops cannot be read"):
+        from_skops(buffer.getvalue(), "model.skops")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_only_plain_members_of_an_archive_are_read(kind, tmp_path):
+    path = tmp_path / "cifar-100-binary.tar.gz"
+    for raw in (link_archive("cifar-100-binary/train.bin", kind), sparse_archive()):
+        path.write_bytes(raw)
+        with pytest.raises(ValueError, match="no plain file"):
+            _read_archive(path, "train", False)
+
+
+def test_no_pickle_is_run_and_every_complaint_is_one_line(tmp_path):
+    canary = tmp_path / "canary"
+    for raw in hostile_pickles(str(canary)):
+        with pytest.raises(ValueError, match="train") as told:
+            _parse_pickle(raw, "train")
+        assert len(str(told.value).splitlines()) == 1
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("dataset", "../../outside"),
+        ("dataset", "/outside"),
+        ("variant", "a\nb"),
+        ("trial", -1),
+        ("trial", True),
+        ("epochs", 2.5),
+        ("method", ["giw"]),
+    ],
+)
+def test_a_run_of_strange_names_is_refused_and_nothing_leaves_the_folder(part, value, tmp_path):
+    body = json.loads(encode(some_results()[0]))
+    body["run"][part] = value
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "r.json").write_bytes(sealed(body))
+    good, bad = Store(tmp_path / "store").read_all()
+    assert good == []
+    assert part in bad[0]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("seconds", "long"),
+        ("seconds", 10**400),
+        ("curve", [0.5, "high"]),
+        ("curve", [float("nan")]),
+        ("split", {"alpha": None}),
+        ("about", {"device": 3}),
+        ("extra", {"p_value": [[0.1]]}),
+    ],
+)
+def test_a_result_of_wrong_types_is_refused_where_it_is_read(part, value):
+    body = json.loads(encode(some_results()[0]))
+    body[part] = value
+    with pytest.raises(ValueError, match=r"^r\.json lacks"):
+        decode(sealed(body).decode(), "r.json")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' + "9" * 5000 + "}"])
+def test_json_that_python_cannot_take_is_refused_by_name(text):
+    with pytest.raises(ValueError, match=r"^r\.json cannot be read"):
+        decode(text, "r.json")
