@@ -36,6 +36,7 @@ def test_a_full_disk_leaves_the_last_good_file_and_is_told_in_one_line(tmp_path)
         assert not found.losses, found
 
 
+@pytest.mark.slow  # on a busy machine the work may be done before the signal comes
 @pytest.mark.parametrize("work", [Fit, Grid])
 def test_an_interrupted_command_says_how_to_go_on_and_goes_on(work, tmp_path):
     right, _ = killing.left_alone(work, tmp_path / "alone")
