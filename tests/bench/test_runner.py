@@ -1,15 +1,18 @@
 """The grid on made-up images, small enough to train in a blink."""
 
+import re
+import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.bench.tiny_grid import SAMPLES
 
+import giw
 from giw.bench import engines
 from giw.bench.engines import Place, run_job, run_jobs
 from giw.bench.plan import Job, Run, group, plan
-from giw.bench.runner import Prepared, Runner, config_of, judge, make_problem
+from giw.bench.runner import Prepared, Runner, about_this_machine, config_of, judge, make_problem
 from giw.bench.store import Store
 from giw.training import TrainingRecord
 
@@ -137,3 +140,20 @@ def test_a_failing_job_is_told_of_and_the_next_one_runs(tmp_path):
 def test_an_unknown_engine_is_refused(tmp_path):
     with pytest.raises(ValueError, match="local, ray"):
         list(run_jobs([], Place(tmp_path, None), engine="slurm"))
+
+
+def test_results_name_their_commit_and_whether_files_differ_from_it(tmp_path, monkeypatch):
+    package = tmp_path / "src" / "giw"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    monkeypatch.setattr(giw, "__file__", str(package / "__init__.py"))
+    assert about_this_machine("cpu")["commit"] == ""
+
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    clean = about_this_machine("cpu")["commit"]
+    assert re.fullmatch("[0-9a-f]{12}", clean)
+
+    (package / "__init__.py").write_text("changed = True")
+    assert about_this_machine("cpu")["commit"] == clean + "+"

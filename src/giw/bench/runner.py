@@ -261,12 +261,22 @@ def device_name(device: str) -> str:
 
 
 def _commit() -> str:
-    """The commit of the source tree, or nothing where there is none."""
+    """The commit of the source tree, with a plus where files differ from it; or nothing."""
     root = Path(giw.__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""
-    command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    commit = _git(root, "rev-parse", "--short=12", "HEAD")
+    return commit + "+" * bool(_git(root, "status", "--porcelain", "--", "src"))
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git says, or nothing where it is missing or refuses."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
     return done.stdout.strip()
 
 
