@@ -229,6 +229,14 @@ def test_a_forged_index_is_refused_before_anything_is_built(folder, change, mess
         giw.load(folder)
 
 
+@pytest.mark.parametrize("part", ["sha256", "bytes"])
+def test_a_forged_checksum_is_told_in_one_line(folder, part):
+    rewrite(folder, lambda i: [known.update({part: "a\nb"}) for known in i["files"].values()])
+    with pytest.raises(ValueError, match="altered") as told:
+        giw.load(folder)
+    assert "\n" not in str(told.value)
+
+
 def test_what_is_not_a_model_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         giw.load(tmp_path / "none")

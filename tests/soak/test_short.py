@@ -8,8 +8,6 @@ import pytest
 from tests.soak import full_disk, fuzzing, killing
 from tests.soak.works import Fit, Grid, Training
 
-from giw.bench.store import Store
-
 
 @pytest.fixture(autouse=True)
 def this_tree(monkeypatch):
@@ -56,18 +54,3 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(work, tmp_path):
     process.join()
     assert process.exitcode == 0
     assert work.result(folder) == right
-
-
-@pytest.mark.slow
-def test_an_interrupt_stops_all_processes_of_a_grid(tmp_path):
-    folder = tmp_path / "grid"
-    folder.mkdir()
-    process = killing.start(Grid.run, folder, "--processes", "2", "--epochs", "400")
-    while not list((folder / "unfinished").glob("*.safetensors")) and process.is_alive():
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    process.join(60)
-    said = (tmp_path / "grid.said").read_text()
-    assert process.exitcode == 130, said
-    assert "jobs are saved" in said
-    assert Store(folder).read_all()[1] == []

@@ -403,12 +403,12 @@ def _read_file(folder: Path, name: str, known: Mapping[str, Any]) -> bytes:
     if len(content) != known["bytes"]:
         raise ValueError(
             f"{folder / name} is truncated or altered: it has {len(content)} bytes and should have "
-            f"{known['bytes']}; copy or save it again"
+            f"{known['bytes']!r}; copy or save it again"
         )
     found = hashlib.sha256(content).hexdigest()
     if found != known["sha256"]:
         raise ValueError(
-            f"{folder / name} was altered: its sha256 sum is {found}, expected {known['sha256']}"
+            f"{folder / name} was altered: its sha256 sum is {found}, expected {known['sha256']!r}"
         )
     return content
 
