@@ -13,6 +13,9 @@ reports draws from 2000 on, not used before.
     python benchmarks/practice.py                      everything, hours on one core
     python benchmarks/practice.py --jobs 8             the same in eight processes of one thread
     python benchmarks/practice.py --quick              two draws a cell, to see that it runs
+    python benchmarks/practice.py --csv FILE           rows into a file as they come; called again
+                                                       after a kill, it goes on from them
+    python benchmarks/practice.py --base hgb --task wine --shift support "noise 0.2"     some cells
     python benchmarks/practice.py --from-csv FILE      tables from stored rows alone
     python benchmarks/practice.py --coverage           intervals alone, against an exact truth
     python benchmarks/practice.py --time               what reweighting adds to a fit
@@ -24,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -70,6 +74,7 @@ BASES = {
 }
 COVERAGE_SEED = 10_000  # first draw of --coverage
 BASELINES = ("train", "val", "pooled")
+KEY = ("base", "task", "shift", "seed")  # what tells one row from all others
 
 
 @dataclass(frozen=True)
@@ -198,29 +203,57 @@ def one_thread() -> None:
 
 
 def each(function: Callable[..., Any], work: list[tuple], jobs: int, path: Path | None) -> list:
-    """Rows of all pieces of work, in the order in which they are done; kept in a csv file."""
+    """Rows of all pieces of work; a csv file keeps each as it is done, and is gone on with."""
     one_thread()
-    rows: list[dict] = []
+    rows = [] if path is None else stored(path)
+    done = {tuple(str(row[key]) for key in KEY) for row in rows}
+    wanted = {tuple(map(str, item)): item for item in work}
+    rows = [row for row in rows if tuple(str(row[key]) for key in KEY) in wanted]
+    left = [item for name, item in wanted.items() if name not in done]
+    if len(left) < len(work):
+        print(f"{len(work) - len(left)} of {len(work)} rows are in {path}", flush=True)
     with ProcessPoolExecutor(jobs, initializer=one_thread) if jobs > 1 else nullcontext() as pool:
         if pool is None:
-            done: Iterator = (function(*item) for item in work)
+            found: Iterator = (function(*item) for item in left)
         else:
-            done = (item.result() for item in as_completed(pool.submit(function, *w) for w in work))
-        for row in done:
+            futures = [pool.submit(function, *item) for item in left]
+            found = (item.result() for item in as_completed(futures))
+        for row in found:
             rows.append(asdict(row))
             if path is not None:
                 append(path, rows[-1])
-    return sorted(rows, key=lambda row: (row["base"], row["seed"], row["task"], row["shift"]))
+    order = {name: place for place, name in enumerate(wanted)}
+    return sorted(rows, key=lambda row: order[tuple(str(row[key]) for key in KEY)])
+
+
+def stored(path: Path) -> list[dict]:
+    """Whole rows of a csv file; a last line that was cut off is taken away from it."""
+    if not path.exists():
+        return []
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        beside = path.with_name(f"{path.name}.part")
+        beside.write_text(whole)
+        beside.replace(path)
+    return list(csv.DictReader(whole.splitlines()))
 
 
 def append(path: Path, row: dict) -> None:
-    """One line more, with the heading if it is the first."""
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if new:
-            writer.writeheader()
-        writer.writerow({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()})
+    """One line more in one write, with the heading if it is the first."""
+    new = not path.exists() or path.stat().st_size == 0
+    if not new:
+        with path.open() as file:
+            heading = file.readline().strip().split(",")
+        if heading != list(row):
+            raise SystemExit(f"{path} has other columns ({', '.join(heading)}); take a new file")
+    lines = io.StringIO()
+    writer = csv.DictWriter(lines, list(row), lineterminator="\n")
+    if new:
+        writer.writeheader()
+    writer.writerow({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()})
+    with path.open("a") as file:
+        file.write(lines.getvalue())
 
 
 def interval(difference: np.ndarray) -> tuple[float, float, float]:
@@ -228,6 +261,11 @@ def interval(difference: np.ndarray) -> tuple[float, float, float]:
     k = len(difference)
     half = t.ppf(0.975, k - 1) * difference.std(ddof=1) / np.sqrt(k)
     return difference.mean(), difference.mean() - half, difference.mean() + half
+
+
+def span(numbers: set[int]) -> str:
+    """One number, or from the least to the most."""
+    return " to ".join(str(number) for number in sorted({min(numbers), max(numbers)}))
 
 
 def report(rows: list[dict]) -> None:
@@ -240,13 +278,14 @@ def report(rows: list[dict]) -> None:
         print("| task | shift | train | validation | pooled | reweighted | minus best (95 %) "
               "| above all |")  # fmt: skip
         print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-        cells, draws = 0, 0
+        cells, draws = 0, set()
         for task in VALIDATION:
             for shift in SHIFTS:
                 cell = [row for row in mine if row["task"] == task and row["shift"] == shift]
                 if len(cell) < 2:
                     continue
-                draws, cells = len(cell), cells + 1
+                draws.add(len(cell))
+                cells += 1
                 value = {
                     key: 100 * np.array([float(row[key]) for row in cell])
                     for key in (*BASELINES, "reweighted")
@@ -265,7 +304,7 @@ def report(rows: list[dict]) -> None:
                 )
         if cells:
             print(
-                f"\n{draws} draws a cell. Significantly more than 1 point under the best baseline: "
+                f"\n{span(draws)} draws a cell. Significantly more than 1 point under the best baseline: "
                 f"{len(worse)} of {cells} cells{': ' * bool(worse)}{'; '.join(worse)}. Support "
                 f"shift plus label noise: significantly above all three in {better} of {hard}."
             )
@@ -415,8 +454,9 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int)
     parser.add_argument("--base", nargs="*", default=list(BASES), choices=list(BASES))
     parser.add_argument("--task", nargs="*", default=list(VALIDATION), choices=list(VALIDATION))
+    parser.add_argument("--shift", nargs="*", default=list(SHIFTS), choices=list(SHIFTS))
     parser.add_argument("--jobs", type=int, default=1, help="processes of one thread each")
-    parser.add_argument("--csv", type=Path, help="append rows here as they come")
+    parser.add_argument("--csv", type=Path, help="append rows here as they come, go on from those there")
     parser.add_argument("--from-csv", nargs="*", type=Path, help="report stored rows")
     parser.add_argument("--coverage", action="store_true", help="intervals only, exact truth")
     parser.add_argument("--time", action="store_true", help="time only")
@@ -442,7 +482,7 @@ def main() -> None:
         for base in bases
         for seed in range(first, first + repeats)
         for task in options.task
-        for shift in SHIFTS
+        for shift in options.shift
     ]
     return tell(each(function, work, options.jobs, options.csv))
 
