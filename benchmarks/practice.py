@@ -304,9 +304,10 @@ def report(rows: list[dict]) -> None:
                 )
         if cells:
             print(
-                f"\n{span(draws)} draws a cell. Significantly more than 1 point under the best baseline: "
-                f"{len(worse)} of {cells} cells{': ' * bool(worse)}{'; '.join(worse)}. Support "
-                f"shift plus label noise: significantly above all three in {better} of {hard}."
+                f"\n{span(draws)} draws a cell. Significantly more than 1 point under the best "
+                f"baseline: {len(worse)} of {cells} cells{': ' * bool(worse)}{'; '.join(worse)}. "
+                f"Support shift plus label noise: significantly above all three in {better} "
+                f"of {hard}."
             )
 
 
@@ -456,7 +457,7 @@ def main() -> None:
     parser.add_argument("--task", nargs="*", default=list(VALIDATION), choices=list(VALIDATION))
     parser.add_argument("--shift", nargs="*", default=list(SHIFTS), choices=list(SHIFTS))
     parser.add_argument("--jobs", type=int, default=1, help="processes of one thread each")
-    parser.add_argument("--csv", type=Path, help="append rows here as they come, go on from those there")
+    parser.add_argument("--csv", type=Path, help="append rows here, go on from them")
     parser.add_argument("--from-csv", nargs="*", type=Path, help="report stored rows")
     parser.add_argument("--coverage", action="store_true", help="intervals only, exact truth")
     parser.add_argument("--time", action="store_true", help="time only")
