@@ -1,5 +1,7 @@
 """Variants are methods with one thing changed."""
 
+import pytest
+
 from giw.bench.variants import make_method
 from giw.methods import method_named
 
@@ -13,3 +15,14 @@ def test_the_split_differs_in_one_thing_only():
     assert make_method("giw", "soft", {}, splits=True) == method_named("giw", soft=True)
     by_level = make_method("giw", "level_0.1", {}, splits=True)
     assert by_level == method_named("giw", level=0.1, least_posterior=0.0)
+
+
+def test_parts_of_giw_plus_by_name():
+    moved = make_method("giw_plus", "plus_move_all", {}, splits=True)
+    assert moved == method_named("giw_plus", augment_training=True)
+    leaning = make_method("giw_plus", "plus_lean_0.4", {}, splits=True)
+    assert leaning == method_named("giw_plus", lean=0.4)
+    pooled = make_method("pooled_plus", "plus_bend_0.2", {}, splits=True)
+    assert pooled == method_named("pooled_plus", bend=0.2)
+    with pytest.raises(ValueError, match="giw_plus and pooled_plus, not of giw"):
+        make_method("giw", "plus_move_all", {}, splits=True)

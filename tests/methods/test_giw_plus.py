@@ -13,6 +13,8 @@ from giw.methods.giw_plus import (
     FIRST_COUNTS,
     HISTOGRAM,
     MOVED,
+    MOVED_TOO,
+    PHASE,
     STEP,
     steady_weights,
 )
@@ -198,6 +200,69 @@ def test_points_surely_inside_are_held_out_and_others_keep_a_share_of_their_risk
     )
 
 
+def test_leaning_gives_a_share_of_the_validation_term_to_training():
+    """Membership tau + (1 - tau) s: the validation term shrinks, and training gains as much."""
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    train_loss, val_loss = losses(net, net.params(), batch)
+    outside = 1 - batch.inside
+    expected = (1 - 0.7 * outside.mean()) * train_loss.mean() + 0.7 * (outside * val_loss).mean()
+    method = GIWPlus(weights="uniform", **PLAIN | {"lean": 0.3})
+    torch.testing.assert_close(value(method, batch), expected)
+
+
+def test_training_images_are_moved_in_the_proportion_of_copies_where_asked_for():
+    method = GIWPlus(augment_training=True, bend=0.2)
+    x = torch.rand(16, 1, 16, 16)
+    moved = method._moved_training({PHASE: torch.rand(12)}, x)
+    assert torch.equal(moved[:4], x[:4])
+    assert (moved[4:] - x[4:]).abs().amax((1, 2, 3)).min() > 0.01
+    # what the loss descends has them moved
+    still, module = start(method, toy_net()), torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.Linear(256, 2)
+    )  # fmt: skip
+    batch = a_batch(n=16, m=3)._replace(x=x, x_val=torch.rand(3, 1, 16, 16))
+    net = FunctionalNet(module)
+    params = net.params() | {k: v for k, v in still.items() if k.startswith("method.")}
+    params = {k: v for k, v in params.items() if not k.startswith(AVERAGE)}
+    plain = replace(method, weights="uniform", average=0.0)
+    values = [plain.loss(net, params | extra, batch)[0] for extra in ({}, {MOVED_TOO: x[0, 0, 0]})]
+    assert values[0] != values[1]
+
+
+@pytest.mark.parametrize("augmented", [True, False])
+def test_training_images_are_not_moved_twice(augmented):
+    evidence, _ = noisy_evidence(n=200)
+    images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, 16, 16)
+    shown = replace(
+        evidence, x_train=images, x_val=images[:5], y_val=evidence.y_train[:5],
+        augmented=augmented, logits=lambda z: z[:, 0, 0, :2],
+    )  # fmt: skip
+    state = GIWPlus(augment_training=True).state(shown, None, {})
+    assert MOVED in state
+    assert (MOVED_TOO in state) == (not augmented)
+
+
+def test_a_blend_is_the_mean_of_steady_and_matched_weights():
+    evidence, _ = noisy_evidence(n=60, m=12)
+    params = {"weight": torch.tensor([[-2.0], [2.0]])}
+    batch = Batch(
+        evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
+        torch.ones(12), torch.ones(()), torch.zeros(()),
+    )  # fmt: skip
+    sides = (evidence.x_train, evidence.y_train), (evidence.x_val, evidence.y_val)
+    own = [
+        torch.nn.functional.cross_entropy(evidence.logits(x), y, reduction="none") for x, y in sides
+    ]
+    found = {}
+    for weights in ("steady", "batch", "blend"):
+        method = GIWPlus(weights=weights)
+        found[weights], _ = method._weigh(
+            params | method.state(evidence, None, params), batch, 2, *own
+        )
+    torch.testing.assert_close(found["blend"], (found["steady"] + found["batch"]) / 2)
+    assert (found["steady"] - found["batch"]).abs().max() > 0.1
+
+
 def test_alpha_is_the_mean_of_the_membership_in_use():
     evidence, _ = noisy_evidence(m=4)
     split = replace(
@@ -254,9 +319,10 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"weights": "static"}, "steady, batch, uniform"),
+        ({"weights": "static"}, "steady, batch, blend, uniform"),
         ({"handover": 1.5}, "handover must lie between 0 and 1"),
         ({"mix": -0.1}, "mix must lie between 0 and 1"),
+        ({"lean": 2.0}, "lean must lie between 0 and 1"),
         ({"copies": 0}, "copies must be at least 1"),
         ({"noise": -1.0}, "noise must not be negative"),
         ({"split_on": "loss"}, "auto, hidden, input"),

@@ -10,6 +10,9 @@
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
 ``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
+``plus_blend``          the mean of GIW's weights and those of GIW+
+``plus_move_all``       training images are moved about as copies are; ``plus_move_all_lean`` leans
+                        on training by 0.4, ``plus_move_all_batch`` has GIW's weights
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
@@ -96,8 +99,8 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
     if name == "level":
         return _giw(level=float(amount), least_posterior=0.0)(method)
     if variant.startswith("plus_"):
-        _only(method, variant, "giw_plus")
-        return method_named("giw_plus", **_plus_settings(variant))
+        _only(method, variant, "giw_plus", "pooled_plus")
+        return method_named(method, **_plus_settings(variant))
     return SIMPLE[variant](method)
 
 
@@ -151,9 +154,9 @@ def _wrong_sides(
     return wrong
 
 
-def _only(method: str, variant: str, wanted: str) -> None:
-    if method != wanted:
-        raise ValueError(f"variant {variant!r} is one of {wanted}, not of {method}")
+def _only(method: str, variant: str, *wanted: str) -> None:
+    if method not in wanted:
+        raise ValueError(f"variant {variant!r} is one of {' and '.join(wanted)}, not of {method}")
 
 
 def _plus_settings(variant: str) -> dict[str, object]:
@@ -193,9 +196,13 @@ PLUS: dict[str, dict[str, object]] = {
     "plus_batch_weights": {"weights": "batch"},
     "plus_hard": {"soft": False},
     "plus_no_hold_out": {"hold_out": False},
+    "plus_blend": {"weights": "blend"},
+    "plus_move_all": {"augment_training": True},
+    "plus_move_all_lean": {"augment_training": True, "lean": 0.4},
+    "plus_move_all_batch": {"augment_training": True, "weights": "batch"},
     "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0},
 }
-PLUS_NUMBERS = ("handover", "copies", "mix", "average", "window", "upper")
+PLUS_NUMBERS = ("handover", "lean", "copies", "mix", "bend", "average", "window", "upper")
 KNOWN = (
     *SIMPLE,
     *PLUS,

@@ -18,6 +18,8 @@ r"""GIW+: generalized importance weighting with steady weights and a tempered va
 - *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside, and the
   validation points inside carry the rest themselves. The risk is the same for every
   :math:`\kappa`, and a split in error costs less.
+- *Lean* :math:`\tau`: :math:`\kappa s_j` becomes :math:`\tau + (1 - \tau) \kappa s_j`. Training
+  data then count for more than their share of the risk, because they are thousands.
 - *Held-out points*: where :math:`s_j` is 0.9 or more, :math:`\kappa s_j` is set to one. Such points
   are not trained on at all, and their losses keep telling the truth about the modes.
 - *Copies*: each validation point comes K times, moved about where training moves images about
@@ -35,7 +37,16 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from giw.data.vicinity import MOVES, are_images, even_uniforms, jittered, mixed, moved_images
+from giw.data.vicinity import (
+    BENDS,
+    MOVES,
+    are_images,
+    even_uniforms,
+    jittered,
+    mixed,
+    moved_images,
+    waves,
+)
 from giw.methods.averaging import first_averages, moved_averages
 from giw.methods.giw import GIW
 from giw.objective import effective_share, generalized_risk
@@ -57,11 +68,12 @@ from giw.weights.loss_modes import (
     otsu_threshold,
 )
 
-WEIGHTS = ("steady", "batch", "uniform")
+WEIGHTS = ("steady", "batch", "blend", "uniform")
 HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
-MOVED = f"{OWN}moved"  # there where images are moved about
+MOVED = f"{OWN}moved"  # there where copies are moved about
+MOVED_TOO = f"{OWN}moved_too"  # there where the method moves training images about as well
 SURE = 0.9  # membership from which on a point is inside, and not trained on
 FEWEST_UNSEEN = 50  # training rows kept back that can stand for all
 
@@ -84,8 +96,9 @@ class GIWPlus(GIW):
     representation, split_on, splitter, weigh, level, least_posterior
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
-    weights : {"steady", "batch", "uniform"}, default="steady"
-        By modes of losses over a window of steps; by matching each batch, as GIW does; or none.
+    weights : {"steady", "batch", "blend", "uniform"}, default="steady"
+        By modes of losses over a window of steps; by matching each batch, as GIW does; the mean of
+        the two; or none.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
@@ -94,6 +107,9 @@ class GIWPlus(GIW):
     hold_out : bool, default=True
         Hand points over whole that are inside almost surely, and follow the modes of losses by
         them. Without it, modes count as they did on the pretrained net.
+    lean : float, default=0.0
+        Share of the validation term that is given to weighted training data in addition. More of it
+        over-fits validation points outside less, and neglects them where a net cannot fit both.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
     mix : float, default=0.0
@@ -102,6 +118,11 @@ class GIWPlus(GIW):
     augment : bool, default=True
         Move copies about where points are images and training moves images about as well. Where
         training does not, moved copies are another domain, and the net keeps the two apart.
+    augment_training : bool, default=False
+        Where training does not move its images about, move them in the same proportion as copies
+        are, so that both stay one domain.
+    bend : float, default=0.0
+        Largest swing of the waves that bend moved copies; an image spans −1 to 1.
     noise : float, default=0.1
         Largest amount of the difference of two training points that is added to a copy where
         points are no images.
@@ -118,9 +139,12 @@ class GIWPlus(GIW):
     soft: bool = True
     handover: float = 0.8
     hold_out: bool = True
+    lean: float = 0.0
     copies: int = 4
     mix: float = 0.0
     augment: bool = True
+    augment_training: bool = False
+    bend: float = 0.0
     noise: float = 0.1
     average: float = 0.999
     window: float = 50.0
@@ -131,7 +155,7 @@ class GIWPlus(GIW):
         super().__post_init__()
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {self.weights!r}")
-        for name in ("handover", "mix", "average"):
+        for name in ("handover", "lean", "mix", "average", "bend"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         for name in ("copies", "window", "upper"):
@@ -144,15 +168,18 @@ class GIWPlus(GIW):
         """What the weights know of validation data, and where histogram and averages start."""
         device = evidence.y_val.device
         generator = torch.Generator().manual_seed(evidence.random_state)
-        phase = torch.rand(MOVES + 2, generator=generator).to(device)
+        phase = torch.rand(MOVES + 2 + BENDS, generator=generator).to(device)
         found = {PHASE: phase, STEP: torch.zeros((), device=device)}
-        if self.augment and evidence.augmented and are_images(evidence.x_val):
-            found[MOVED] = torch.ones((), device=device)
+        if self.augment and are_images(evidence.x_val):
+            if evidence.augmented or self.augment_training:
+                found[MOVED] = torch.ones((), device=device)
+            if self.augment_training and not evidence.augmented:
+                found[MOVED_TOO] = torch.ones((), device=device)
         if self.average > 0:
             found |= first_averages(params)
         if split is not None:
             found[ALPHA] = self._handed_over(_membership(split, evidence.y_val)).mean()
-        if self.weights == "steady":
+        if self.weights in ("steady", "blend"):
             found |= validation_ratios(evidence, _membership(split, evidence.y_val))
         return found
 
@@ -161,6 +188,8 @@ class GIWPlus(GIW):
         n, m = len(batch.y), len(batch.y_val)
         x = as_input(batch.x)
         copies = self._copies(params, x, as_input(batch.x_val))
+        if MOVED_TOO in params:
+            x = self._moved_training(params, x)
         logits = net(params, torch.cat([x, copies.x]))
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
         own_loss = sample_losses(logits[n:], batch.y_val.repeat(len(copies.x) // m))  # (K m,)
@@ -181,7 +210,8 @@ class GIWPlus(GIW):
     def _handed_over(self, membership: Tensor) -> Tensor:
         """How far training data carry the risk of each validation point."""
         share = self.handover * membership
-        return torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
+        share = torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
+        return self.lean + (1 - self.lean) * share
 
     def _inside(self, batch: Batch) -> Tensor:
         return self._handed_over(batch.inside)
@@ -198,14 +228,14 @@ class GIWPlus(GIW):
         varied = self.mix > 0 or jittering or MOVED in params
         rounds = max(1, min(self.copies, n // m)) if varied else 1
         plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
-        uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 8)
+        uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 12)
         # batches come in random order, so that any rows are random partners
         partner = torch.arange(rounds * m, device=x.device) % n
         share = 1 - self.mix * uniform[:, MOVES]
         share = torch.where(torch.arange(rounds * m, device=x.device) < plain, 1.0, share)
         copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
         if MOVED in params:
-            copied = moved_images(copied, uniform[plain:, :MOVES])
+            copied = self._moved(copied, uniform[plain:])
         if jittering:
             one, other = x[(partner + 1) % n], x[(partner + 2) % n]
             amount = self.noise * uniform[:, MOVES + 1]
@@ -213,6 +243,18 @@ class GIWPlus(GIW):
         if self.mix > 0:
             copied = mixed(copied, x[partner[plain:]], share[plain:])
         return Copies(torch.cat([x_val[:plain], copied]), share, partner, phase)
+
+    @torch.no_grad()
+    def _moved_training(self, params: Params, x: Tensor) -> Tensor:
+        """Training images, one in ``copies`` of them as it is and the others moved about."""
+        plain = len(x) // self.copies if self.copies > 1 else 0
+        # far from the numbers of the copies, which start at the phase itself
+        uniform, _ = even_uniforms((params[PHASE].detach() + 0.5) % 1, len(x) - plain)
+        return torch.cat([x[:plain], self._moved(x[plain:], uniform)])
+
+    def _moved(self, x: Tensor, uniform: Tensor) -> Tensor:
+        bends = waves(uniform[:, -BENDS:], x.shape[-1], bend=self.bend) if self.bend > 0 else None
+        return moved_images(x, uniform[:, :MOVES], bends)
 
     @torch.no_grad()
     def _weigh(
@@ -229,6 +271,16 @@ class GIWPlus(GIW):
             return torch.ones_like(train_loss), {}
         if self.weights == "batch":
             return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
+        weight, state = self._steady(params, batch, n_classes, train_loss, val_loss)
+        if self.weights == "blend":
+            matched = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
+            weight = (weight + matched) / 2
+        return weight, state
+
+    def _steady(
+        self, params: Params, batch: Batch, n_classes: int, train_loss: Tensor, val_loss: Tensor
+    ) -> tuple[Tensor, Params]:
+        """Weights by the modes of losses, (n,), and what is remembered of the batch."""
         with torch.autocast(train_loss.device.type, enabled=False):
             nodes, classes = loss_nodes(train_loss), one_hot(batch.y, n_classes)
             seen = moved_histogram(
