@@ -7,9 +7,12 @@ then drawn i.i.d. from the pool. Nothing here looks at the pool before it is spl
     GIW_DATA=... python benchmarks/support.py mnist color          # half an hour on two cores
     GIW_DATA=... python benchmarks/support.py peers --trials 1     # one-class SVMs are slow
     GIW_DATA=... python benchmarks/support.py cifar20              # needs a GPU to pretrain
+    GIW_DATA=... python benchmarks/support.py peers --on cifar20 --layers raw,pool --jobs 4
     python benchmarks/support.py speed large
 
 Features are kept in ``--cache`` between runs. Tables are printed, and appended to ``--out`` as csv.
+``--keep`` writes a smaller copy of the features; given as ``--cache`` it brings the trial, with the
+layer that is split, to a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
@@ -52,6 +56,7 @@ MNIST_CASES = {
 TRUE_CASE = {"(i) 0-3": "i", "(ii) 2": "ii", "(iii) 0-9": "iii", "(iv) 2-9": "iv"}
 SIZES = (20, 200, 2_000)  # of validation samples
 VERDICT_SIZES = (20, 60, 200, 1_000)
+KEPT_BYTES = 14_500_000  # of one file of features that is kept
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ COLOR = Setting(
     net=lambda: LeNet5(10, channels=3),
     cases={"(iii) red-blue": (0, 1, 2), "(i) red": (RED,)},
     train_groups=(RED,),
-    layers=("conv2", "fc1"),
+    layers=("raw", "conv2", "fc1"),
     layer="conv2",
     weight_decay=0.002,
 )
@@ -202,8 +207,9 @@ def trial(
     setting: Setting, seed: int, cache: Path, data_dir: str | None, rows: int | None, pool: int
 ) -> Trial:
     """Deal, pretrain and extract, or read all that from the cache."""
-    path = cache / f"{setting.name}-{seed}-{rows or 'all'}-{pool}.npz"
-    if not path.exists():
+    stem = f"{setting.name}-{seed}-{rows or 'all'}-{pool}"
+    paths = [cache / f"{stem}{part}.npz" for part in ("", "-train", "-rest")]
+    if not any(path.exists() for path in paths):
         parts = deal(setting, seed, data_dir)
         parts["train"] = tuple(part[:rows] for part in parts["train"])
         parts["pool"] = tuple(part[:pool] for part in parts["pool"])
@@ -213,21 +219,44 @@ def trial(
             arrays[f"{name}.y"] = y
             for layer, z in features(net, x, setting.layers).items():
                 arrays[f"{name}.{layer}"] = z
-        np.savez(path, **arrays)
-    with np.load(path) as file:
-        parts = {
-            name: {
-                layer: torch.from_numpy(file[f"{name}.{layer}"].astype(np.float32))
-                for layer in setting.layers
-            }
-            for name in ("train", "calibration", "pool")
+        np.savez(paths[0], **arrays)
+    arrays = {}
+    for path in paths:
+        if path.exists():
+            with np.load(path) as file:
+                arrays.update(file)
+    parts = {
+        name: {
+            layer: torch.from_numpy(arrays[f"{name}.{layer}"].astype(np.float32))
+            for layer in setting.layers
+            if f"{name}.{layer}" in arrays
         }
-        y = {name: file[f"{name}.y"] for name in parts}
+        for name in ("train", "calibration", "pool")
+    }
+    y = {name: arrays[f"{name}.y"] for name in parts}
     inside = np.isin(y["pool"], setting.train_groups)
     return Trial(
         setting, seed, **parts, y_train=y["train"], y_calibration=y["calibration"],
         pool_group=y["pool"], pool_inside=inside,
     )  # fmt: skip
+
+
+def keep(t: Trial, stem: str, folder: Path) -> None:
+    """Write the layer that is split and, for calibration rows, all others but the pixels."""
+    layer = t.setting.layer
+    arrays = {f"{name}.{layer}": getattr(t, name)[layer] for name in ("pool", "train")}
+    for name, z in t.calibration.items():
+        if name != "raw":  # the pixels are where the data are
+            arrays[f"calibration.{name}"] = z
+    arrays = {name: z.numpy().astype(np.float16) for name, z in arrays.items()}
+    arrays |= {"train.y": t.y_train, "calibration.y": t.y_calibration, "pool.y": t.pool_group}
+    folder.mkdir(parents=True, exist_ok=True)
+    if sum(z.nbytes for z in arrays.values()) <= KEPT_BYTES:
+        np.savez_compressed(folder / f"{stem}.npz", **arrays)
+        return
+    train = f"train.{layer}"
+    np.savez_compressed(folder / f"{stem}-train.npz", **{train: arrays.pop(train)})
+    np.savez_compressed(folder / f"{stem}-rest.npz", **arrays)
 
 
 # ------------------------------------------------------------------------------------ what is asked
@@ -396,48 +425,71 @@ def scorer_grid(t: Trial) -> Iterator[dict[str, Any]]:
                     yield {"layer": layer, "scorer": name, **row}
 
 
-def peers(t: Trial, layers: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def peers(t: Trial, layers: tuple[str, ...], jobs: int, threads: int) -> Iterator[dict[str, Any]]:
     """The published recipe, in its own setting and honest, and scikit-learn's detectors."""
     case, groups = next((c, g) for c, g in t.setting.cases.items() if c.startswith("(iii)"))
     rows = np.flatnonzero(np.isin(t.pool_group, groups))[:4_000]
     truth = t.pool_inside[rows]
-
-    def row(name: str, layer: str, strange: np.ndarray, inside: np.ndarray | None, s: float) -> Any:
-        return {
-            "setting": t.setting.name, "case": case, "method": name, "layer": layer,
-            "auroc": roc_auc_score(~truth, strange),
-            "alpha": float("nan") if inside is None else float(inside.mean()),
-            "true_share": float(truth.mean()), "seconds": s,
-        }  # fmt: skip
-
+    work = [
+        (layer, method, t.train[layer].numpy(), t.pool[layer][rows].numpy())
+        for layer in layers
+        for method in ("published, honest", "published, in pool", *DETECTORS)
+    ]
+    work.sort(key=lambda job: -job[2].shape[1])  # the long ones first
+    found = dict(
+        zip(
+            [job[:2] for job in work],
+            Parallel(n_jobs=jobs)(delayed(_peer)(*job[1:], truth, t.seed, threads) for job in work),
+            strict=True,
+        )
+    )
     for layer in layers:
-        train, val = t.train[layer], t.pool[layer][rows]
         start = time.perf_counter()
         ours = SupportSplitter(KNN(unit_norm=True), random_state=t.seed)
-        ours.fit(train, t.y_train, t.calibration[layer], t.y_calibration)
-        split = ours.split(val)
+        ours.fit(t.train[layer], t.y_train, t.calibration[layer], t.y_calibration)
+        split = ours.split(t.pool[layer][rows])
         ranked = np.lexsort((split.score.numpy(), -split.p_value.numpy())).argsort()
         seconds = time.perf_counter() - start
-        yield row("calibrated k-NN (giw)", layer, ranked, split.inside.numpy(), seconds)
-        # the authors leave validation points in the training pool: their inside ones are rows of it
-        pooled = torch.cat([train, val[torch.from_numpy(truth)]])
-        for name, reference in (("validation in training pool", pooled), ("honest", train)):
-            start = time.perf_counter()
-            score = OSVM().fit(reference).score(val).numpy()
-            seconds = time.perf_counter() - start
-            for rule, threshold in giw.support.PUBLISHED_THRESHOLDS.items():
-                label = f"published, {rule} {threshold:g}, {name}"
-                yield row(label, layer, score, -score > threshold, seconds)
-        detectors = {
-            "OneClassSVM()": OneClassSVM(),
-            "IsolationForest()": IsolationForest(random_state=t.seed),
-            "LocalOutlierFactor(novelty=True)": LocalOutlierFactor(novelty=True),
-        }
-        for name, detector in detectors.items():
-            start = time.perf_counter()
-            fitted = detector.fit(train.numpy())
-            score, inside = -fitted.score_samples(val.numpy()), fitted.predict(val.numpy()) > 0
-            yield row(name, layer, score, inside, time.perf_counter() - start)
+        results = [("calibrated k-NN (giw)", ranked, split.inside.numpy(), seconds)]
+        for (of, _), part in found.items():
+            results += part if of == layer else []
+        for method, strange, inside, seconds in results:
+            yield {
+                "setting": t.setting.name, "case": case, "method": method, "layer": layer,
+                "rows": len(t.y_train), "auroc": float(roc_auc_score(~truth, strange)),
+                "false_out": float(np.mean(~inside[truth])),
+                "false_in": float(np.mean(inside[~truth])),
+                "alpha": float(inside.mean()), "true_share": float(truth.mean()),
+                "seconds": seconds,
+            }  # fmt: skip
+
+
+DETECTORS: dict[str, Callable[[int], Any]] = {
+    "OneClassSVM()": lambda seed: OneClassSVM(),
+    "IsolationForest()": lambda seed: IsolationForest(random_state=seed),
+    "LocalOutlierFactor(novelty=True)": lambda seed: LocalOutlierFactor(novelty=True),
+}
+Peer = tuple[str, np.ndarray, np.ndarray, float]  # name, strangeness, inside, seconds
+
+
+def _peer(
+    method: str, train: np.ndarray, val: np.ndarray, truth: np.ndarray, seed: int, threads: int
+) -> list[Peer]:
+    """One peer on one layer; both published thresholds at once, since they share the score."""
+    torch.set_num_threads(threads)
+    start = time.perf_counter()
+    if method in DETECTORS:
+        fitted = DETECTORS[method](seed).fit(train)
+        margin = fitted.decision_function(val)  # score_samples up to a constant; predict's sign
+        return [(method, -margin, margin >= 0, time.perf_counter() - start)]
+    # the authors leave validation points in the training pool: their inside ones are rows of it
+    reference = train if method == "published, honest" else np.concatenate([train, val[truth]])
+    score = OSVM().fit(torch.tensor(reference)).score(torch.tensor(val)).numpy()
+    seconds = time.perf_counter() - start
+    return [
+        (f"{method}, {rule} {threshold:g}", score, -score > threshold, seconds)
+        for rule, threshold in giw.support.PUBLISHED_THRESHOLDS.items()
+    ]
 
 
 def speed(n: int = 60_000, d: int = 120, svm_sizes: tuple[int, ...] = (5_000, 10_000)) -> Any:
@@ -525,6 +577,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--no-choice", action="store_true", help="do not compare features")
     parser.add_argument("--on", default="mnist", choices=SETTINGS, help="for peers and scorers")
     parser.add_argument("--layers", default="fc1,conv2", help="for peers")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, for peers")
+    parser.add_argument("--keep", type=Path, default=None, help="folder for a copy of features")
     parser.add_argument("--data", default=None, help="data folder; else GIW_DATA")
     parser.add_argument(
         "--cache", type=Path, default=Path(tempfile.gettempdir()) / "giw-support-features"
@@ -532,6 +586,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=None, help="folder for csv files")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
+
+
+def _trial(setting: Setting, seed: int, args: argparse.Namespace) -> Trial:
+    t = trial(setting, seed, args.cache, args.data, args.rows, args.pool)
+    if args.keep is not None:
+        keep(t, f"{setting.name}-{seed}-{args.rows or 'all'}-{args.pool}", args.keep)
+    return t
 
 
 def main() -> None:
@@ -545,12 +606,10 @@ def main() -> None:
             table(what.capitalize(), speed() if what == "speed" else large(), args.out, what)
             continue
         setting = SETTINGS[what if what in SETTINGS else args.on]
-        trials = (
-            trial(setting, seed, args.cache, args.data, args.rows, args.pool) for seed in seeds
-        )
+        trials = (_trial(setting, seed, args) for seed in seeds)
         if what == "peers":
             for t in trials:
-                rows = peers(t, tuple(args.layers.split(",")))
+                rows = peers(t, tuple(args.layers.split(",")), args.jobs, args.threads)
                 table(f"Peers, trial {t.seed}", rows, args.out, what)
             continue
         if what == "scorers":
