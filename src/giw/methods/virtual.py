@@ -49,10 +49,10 @@ def mean_gradient(losses: LossesOf, moved: Params) -> Params:
 def slope_along(losses: LossesOf, moved: Params, direction: Params) -> Tensor:
     """Inner product of each sample's gradient with a direction, (n,), itself without one.
 
-    Two roads to the same numbers: one forward product or, on CUDA, where nets run on kernels
-    that have a backward derivative only, the gradient of a gradient.
+    Two roads to the same numbers: one forward product or, under autocast, which the forward
+    product has to leave, the gradient of a gradient.
     """
-    if next(iter(moved.values())).is_cuda:
+    if torch.is_autocast_enabled(next(iter(moved.values())).device.type):
         return slope_by_pulling_back(losses, moved, direction)
     return slope_by_pushing_forward(losses, moved, direction)
 

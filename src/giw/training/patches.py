@@ -62,6 +62,10 @@ class _Cut(torch.autograd.Function):
         return _Paste.apply(gradient, ctx.k, *ctx.size), None
 
     @staticmethod
+    def jvp(ctx: Any, change: Tensor, *_: Any) -> Tensor:
+        return _without_ones(_Cut.apply(change, ctx.k), ctx.k)
+
+    @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor, k: int) -> Any:
         return _over_trials(_Cut, info, in_dims, (x,), k)
 
@@ -80,8 +84,7 @@ class _Paste(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         # pasting drops the columns beside a patch, so nothing comes back to them: not even the one
-        extra = beside(ctx.k**2 * gradient.shape[-1])
-        return pad(_Cut.apply(gradient, ctx.k)[..., :-extra], (0, extra)), None, None, None
+        return _without_ones(_Cut.apply(gradient, ctx.k), ctx.k), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, patches: Tensor, k: int, height: int, width: int) -> Any:
@@ -99,10 +102,15 @@ class _Best(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(output[1])
+        ctx.save_for_forward(output[1])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Any) -> Any:
         return _ToOne.apply(gradient, *ctx.saved_tensors)
+
+    @staticmethod
+    def jvp(ctx: Any, change: Tensor) -> Any:
+        return _from_one(change, *ctx.saved_tensors), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, windows: Tensor) -> Any:
@@ -122,13 +130,23 @@ class _ToOne(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        (which,) = ctx.saved_tensors
-        place = which.long().clamp(max=3)[:, None]
-        return gradient.gather(1, place)[:, 0] * (which < 4), None
+        return _from_one(gradient, *ctx.saved_tensors), None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, value: Tensor, which: Tensor) -> Any:
         return _over_trials(_ToOne, info, in_dims, (value, which))
+
+
+def _from_one(windows: Tensor, which: Tensor) -> Tensor:
+    """What stands at its place among four, nothing at place 4: (rows, 4, out) → (rows, out)."""
+    place = which.long().clamp(max=3)[:, None]
+    return windows.gather(1, place)[:, 0] * (which < 4)
+
+
+def _without_ones(patches: Tensor, k: int) -> Tensor:
+    """Zeros in all columns beside a patch: the one there is a constant."""
+    extra = patches.shape[-1] % (k * k)  # at most eight, and k² is at least nine
+    return pad(patches[..., :-extra], (0, extra))
 
 
 def _over_trials(
