@@ -3,6 +3,7 @@
     python benchmarks/plus.py images --seed 100 --protocol development    ablations, to choose by
     python benchmarks/plus.py compare FOLDER               paired tables from stored results alone
     python benchmarks/plus.py tables --jobs 16 --csv FILE  scikit-learn's tables, 50 draws a cell
+                                                           (the same command goes on with a file)
     python benchmarks/plus.py tables --from-csv FILE       the same table from stored rows
     python benchmarks/plus.py weights                      bias and variance of weights, on digits
     python benchmarks/plus.py step                         CPU time of a step beside GIW's
@@ -162,24 +163,51 @@ def fit_all(task: str, shift: str, seed: int, methods: tuple[str, ...]) -> list[
 
 
 def tables(options: argparse.Namespace) -> None:
-    """All cells, in parallel; draws from 3000 on are the reported ones."""
+    """All cells, in parallel; draws from 3000 on are the reported ones.
+
+    A draw of a cell is written as soon as it is done, and what the file has already is not done
+    again: a run that is cut off goes on with the same command.
+    """
     if options.from_csv:
         return report_tables(list(csv.DictReader(options.from_csv.open())))
-    rows: list[dict] = []
     draws = range(options.first_seed, options.first_seed + options.repeats)
     cells = [(task, shift, seed) for seed in draws for task in options.task
              for shift in practice.SHIFTS]  # fmt: skip
+    rows = stored_rows(options.csv)
+    done = {(row["task"], row["shift"], int(row["seed"]), row["method"]) for row in rows}
     with ProcessPoolExecutor(options.jobs) as pool:
-        waiting = [pool.submit(fit_all, *cell, tuple(options.method)) for cell in cells]
+        waiting = []
+        for cell in cells:
+            missing = tuple(m for m in options.method if (*cell, m) not in done)
+            if missing:
+                waiting.append(pool.submit(fit_all, *cell, missing))
         for future in as_completed(waiting):
             rows += future.result()
-    rows.sort(key=lambda row: (row["task"], row["shift"], row["seed"], row["method"]))
-    if options.csv:
-        with options.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+            append_rows(options.csv, future.result())
     return report_tables(rows)
+
+
+def stored_rows(path: Path | None) -> list[dict]:
+    """Rows of a file; a last line that was cut off in the middle is removed from it."""
+    if path is None or not path.exists():
+        return []
+    whole = path.read_text()
+    kept = whole[: whole.rfind("\n") + 1]
+    if kept != whole:
+        path.write_text(kept)
+    return list(csv.DictReader(kept.splitlines()))
+
+
+def append_rows(path: Path | None, rows: list[dict]) -> None:
+    """Write rows at the end, below a head where the file is new."""
+    if path is None:
+        return
+    new = not path.exists() or path.stat().st_size == 0
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
 
 
 def report_tables(rows: list[dict]) -> None:
@@ -189,26 +217,29 @@ def report_tables(rows: list[dict]) -> None:
     rivals = [m for m in ("train_only", "val_only", "pooled", "giw") if m in methods]
     print("| task | shift | " + " | ".join(methods) + " | giw_plus minus best (95 %) |")
     print("| --- " * (len(methods) + 3) + "|")
-    under, cells = [], 0
+    under, counts = [], []
     for task in practice.VALIDATION:
         for shift in practice.SHIFTS:
             here = [row for row in rows if row["task"] == task and row["shift"] == shift]
             if not here:
                 continue
-            value = {
-                m: 100 * np.array([float(r["accuracy"]) for r in
-                                   sorted(here, key=lambda r: int(r["seed"])) if r["method"] == m])
-                for m in methods
-            }  # fmt: skip
+            found = {m: {int(r["seed"]): 100 * float(r["accuracy"]) for r in here
+                         if r["method"] == m} for m in methods}  # fmt: skip
+            seeds = sorted(set.intersection(*map(set, found.values())))  # done by all
+            if len(seeds) < 2:
+                continue
+            value = {m: np.array([found[m][seed] for seed in seeds]) for m in methods}
+            counts.append(len(seeds))
             best = max(rivals, key=lambda m, value=value: value[m].mean())
             mean, low, high = practice.interval(value["giw_plus"] - value[best])
-            cells += 1
             if high < -0.5:
                 under.append(f"{task}, {shift}")
             print(f"| {task} | {shift} | " + " | ".join(f"{value[m].mean():.1f}" for m in methods)
                   + f" | {mean:+.1f} ({low:+.1f} to {high:+.1f}) |")  # fmt: skip
-    print(f"\n{len(value['giw_plus'])} draws a cell. Significantly more than 0.5 points under the "
-          f"best of {', '.join(rivals)}: {len(under)} of {cells} cells"
+    if not counts:
+        return print("no cell has two draws yet")
+    print(f"\n{min(counts)} to {max(counts)} draws a cell. Significantly more than 0.5 points "
+          f"under the best of {', '.join(rivals)}: {len(under)} of {len(counts)} cells"
           f"{': ' * bool(under)}{'; '.join(under)}.")  # fmt: skip
 
 
