@@ -33,7 +33,7 @@ from torch import nn
 import giw
 import practice
 from giw.bench.engines import Place, default_device, run_job
-from giw.bench.plan import Run, group
+from giw.bench.plan import RESAMPLED, Run, group
 from giw.bench.store import Result, Store
 from giw.data import digits
 from giw.data.augmentation import MNIST_AUGMENTATION
@@ -81,8 +81,9 @@ def images(options: argparse.Namespace) -> None:
         paper_setting(dataset, case, shift)  # refuses unknown ones
         for name in options.method:
             method, _, variant = name.partition(":")
-            protocol = "published" if variant == "published" else options.protocol
-            variant = "" if variant == "published" else variant
+            published = variant.partition("_")[0] == "published"
+            protocol = RESAMPLED if published else options.protocol
+            variant = variant.partition("_")[2] if published else variant
             runs += [
                 Run(dataset, case, shift, method, t, protocol, variant, options.epochs,
                     options.seed)
@@ -127,7 +128,8 @@ def _place(run: Run) -> tuple[str, ...]:
 
 
 def _name(run: Run) -> str:
-    variant = "published" if run.protocol == "published" else run.variant
+    published = "published" if run.protocol == RESAMPLED else ""
+    variant = "_".join(part for part in (published, run.variant) if part)
     return run.method + (f":{variant}" if variant else "")
 
 
@@ -369,7 +371,8 @@ def main() -> None:
     on_images = commands.add_parser("images")
     on_images.add_argument("--setting", nargs="*", default=list(SETTINGS))
     on_images.add_argument("--method", nargs="*", default=list(METHODS),
-                     help="method, method:variant or method:published")  # fmt: skip
+                     help="method, method:variant, method:published or "
+                     "method:published_variant: validation points stay in training")  # fmt: skip
     on_images.add_argument("--protocol", default="honest", choices=["honest", "development"])
     on_images.add_argument("--trials", type=int, default=10)
     on_images.add_argument("--epochs", type=int, default=40)

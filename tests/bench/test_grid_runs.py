@@ -37,7 +37,7 @@ def check(runner, job):
     return done
 
 
-@pytest.mark.parametrize("protocol", ["honest", "published"])
+@pytest.mark.parametrize("protocol", ["honest", "published", "published_resampled"])
 def test_every_variant_of_giw(protocol):
     small = Runner(tiny_grid.SAMPLES)
     choice = {"methods": ["giw"], "variants": OF_GIW, "protocols": [protocol]}

@@ -51,7 +51,7 @@ def test_a_run_in_two_files_is_counted_once_and_named():
     ("strange", "words"),
     [
         (Run("digits", "iii", "support", "giw", 0), "no setting of the paper"),
-        (run(protocol="leaky"), "unknown protocol 'leaky'"),
+        (run(protocol="leaky"), "no table has the protocol 'leaky'"),
     ],
 )
 def test_runs_from_elsewhere_are_named_and_left_out(strange, words):

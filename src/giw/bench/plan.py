@@ -18,6 +18,7 @@ PAPER_METHODS = (
 SPLIT_GIW = "giw_split"  # GIW with its split where the paper's GIW has none
 PROTOCOLS = ("honest", "published")
 PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,80}")
+RESAMPLED = "published_resampled"  # published, with a draw for each trial; in no report
 DEVELOPMENT = "development"  # to choose constants by, and in no report
 
 
@@ -33,9 +34,10 @@ class Run:
         A method. Under class-prior shift ``"giw"`` is the paper's unsplit one, and
         ``"giw_split"`` the one that splits there too.
     trial : int
-    protocol : {"honest", "published", "development"}
-        How validation points are drawn. ``"development"`` is honest, and held-out images of the
-        training pool play the test sample; see :mod:`giw.bench.development`.
+    protocol : {"honest", "published", "published_resampled", "development"}
+        How validation points are drawn, see :func:`giw.shift.support_shift`. ``"development"`` is
+        honest, and held-out images of the training pool play the test sample; see
+        :mod:`giw.bench.development`.
     variant : str
         An ablation, see :mod:`giw.bench.variants`; empty for the method as it is.
     epochs : int
@@ -140,7 +142,7 @@ def plan(
     _check_known("case", cases, {s.case for s in PAPER_SETTINGS})
     _check_known("shift", shifts, set(SHIFTS))
     _check_known("method", methods, {*METHODS, SPLIT_GIW})
-    _check_known("protocol", protocols, {*PROTOCOLS, DEVELOPMENT})
+    _check_known("protocol", protocols, {*PROTOCOLS, RESAMPLED, DEVELOPMENT})
     if not settings:
         raise ValueError("no setting of the paper has this data set in this case")
     if methods and SPLIT_GIW in methods and all(s.splits_validation for s in settings):

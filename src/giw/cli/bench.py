@@ -43,8 +43,8 @@ def bench(
     protocol: Annotated[
         list[str] | None,
         typer.Option(
-            help="honest (default), published, or development: held-out training images play the "
-            "test sample, to choose constants by."
+            help="honest (default), published, published_resampled: a draw for each trial, or "
+            "development: held-out training images play the test sample, to choose constants by."
         ),
     ] = None,
     trials: Annotated[

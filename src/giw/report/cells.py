@@ -142,7 +142,7 @@ def gather(results: Sequence[Result]) -> tuple[list[Experiment], list[str]]:
             remarks.append(f"{run.key} has accuracies outside 0 to 1; left out")
             continue
         if run.protocol not in PROTOCOLS:
-            remarks.append(f"{run.key} has an unknown protocol {run.protocol!r}; left out")
+            remarks.append(f"{run.key}: no table has the protocol {run.protocol!r}; left out")
             continue
         trials = cells.setdefault((run.epochs, run.seed), {}).setdefault(key, {})
         if run.trial in trials:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 Draw = Literal["stratified", "iid"]
-Protocol = Literal["honest", "published"]
+Protocol = Literal["honest", "published", "published_resampled"]
+PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 Indices = NDArray[np.int64]
 
 PUBLISHED_SEED = 0  # the published protocol has one validation draw for all trials
@@ -18,7 +19,7 @@ def check_draw_and_protocol(draw: str, protocol: str) -> None:
     """Refuse names that are not offered."""
     for value, allowed, name in (
         (draw, ("stratified", "iid"), "draw"),
-        (protocol, ("honest", "published"), "protocol"),
+        (protocol, PROTOCOLS, "protocol"),
     ):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")

@@ -60,11 +60,12 @@ def support_shift(
         group is set aside.
     test_share : float, default=0.3
         Share of each test group set aside for testing where no ``test`` is given.
-    protocol : {"honest", "published"}
+    protocol : {"honest", "published", "published_resampled"}
         ``"honest"``: validation is disjoint from training and test and drawn anew for every
         ``random_state``. ``"published"``: as the paper's authors did, validation is drawn from
         the training pool, left in it, and the same for every ``random_state``; a split of
-        validation data then only has to find duplicates.
+        validation data then only has to find duplicates. ``"published_resampled"``: left in the
+        training pool too, but drawn anew for every ``random_state``, the same points as honest.
     random_state : int, generator or None
 
     Returns
