@@ -3,6 +3,8 @@
     GIW_DATA=... python benchmarks/training.py cpu            # a few minutes on two cores
     GIW_DATA=... python benchmarks/training.py cuda           # two minutes on a large GPU
     GIW_DATA=... python benchmarks/training.py cuda --quick   # 8 epochs instead of 400
+    python benchmarks/training.py methods                     # a step of every method, on a GPU
+    python benchmarks/training.py resnet                      # ResNet-18, on a GPU
 
 Figures to be compared stand in one run, one after the other. On CUDA a time per step is the median
 over epochs of wall time; on the CPU it is the least over epochs of CPU seconds, all threads
@@ -13,6 +15,7 @@ same sizes stand in for MNIST: the cost is the same, accuracies mean nothing.
 from __future__ import annotations
 
 import argparse
+import copy
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -23,13 +26,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from giw.methods import GIW, TrainOnly
+from giw.methods import GIW, METHODS, TrainOnly
 from giw.models import LeNet5, build
 from giw.shift import paper_problem, paper_samples, paper_setting, trial_seeds
 from giw.shift.paper import PaperSetting
 from giw.training import Method, Tensors, TrainingConfig, can_stack, train_trials
 from giw.weights import dynamic_kmm
 
+TEN = ("val_only", "pretrain_val", "pooled", "giw", "diw", "r_diw", "ccsa", "dann", "reweight",
+       "mw_net")  # fmt: skip
 CONFIG = TrainingConfig(pretrain_epochs=0, weight_decay=0.005)
 
 
@@ -55,7 +60,11 @@ def problems(setting: PaperSetting, trials: int, device: str) -> list[Tensors]:
 def random_problem(setting: PaperSetting, trial: int, device: str) -> Tensors:
     """Noise of the right shape."""
     generator = torch.Generator().manual_seed(trial)
-    channels, n = (3, 59_980) if setting.dataset == "color_mnist" else (1, 24_746)
+    channels, n = {
+        "color_mnist": (3, 59_980),
+        "cifar20": (3, 20_000),
+        "mnist": (1, 24_746),
+    }[setting.dataset]
 
     def draw(size: int) -> tuple[Tensor, Tensor]:
         x = torch.randint(256, (size, channels, 32, 32), generator=generator, dtype=torch.uint8)
@@ -271,6 +280,58 @@ def cuda(quick: bool) -> None:
     say("GIW step / floor", f"{giw_ms[5] / floor:.1f}")
 
 
+def methods(quick: bool) -> None:
+    """A step of every method beside the plain one, five LeNets side by side, random images."""
+    setting = paper_setting("color_mnist", "iii", "support")
+    datas = [first_rows(random_problem(setting, t, "cuda"), 5_120).without_test() for t in range(5)]
+    modules = nets(setting, datas)
+    config = replace(CONFIG, epochs=4 if quick else 10)
+    print(f"\nMilliseconds of a step, LeNet-5, 5 trials, {torch.cuda.get_device_name()}")
+    plain = step_ms(TrainOnly(), modules, datas, config)
+    say("train_only", f"{plain:.3f}")
+    for name in TEN:
+        ms = step_ms(METHODS[name](), modules, datas, config)
+        say(f"{name}, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
+
+
+def resnet(quick: bool) -> None:
+    """ResNet-18 on images of CIFAR-20's sizes: steps of every method, and the plain one's floor."""
+    setting = paper_setting("cifar20", "iii", "support")
+    data = first_rows(random_problem(setting, 0, "cuda"), 5_120).without_test()
+    module = nets(setting, [data])
+    config = replace(CONFIG, epochs=3 if quick else 6)
+    print(f"\nResNet-18, 32 × 32, batch 256, bfloat16, {torch.cuda.get_device_name()}")
+    plain = step_ms(TrainOnly(), module, [data], config)
+    say("plain step (ms), images a second", f"{plain:.2f}  {256 / plain * 1e3:.0f}")
+    flops = 6.0 * multiplications(module[0]) * 256
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    rate = 2 * 8192**3 / device_ms(lambda: a @ a, 10) * 1e3
+    say(
+        "operations of it (10¹²), measured ceiling (TFLOP/s)",
+        f"{flops / 1e12:.2f}  {rate / 1e12:.0f}",
+    )
+    say("plain step / floor", f"{plain / (flops / rate * 1e3):.1f}")
+    for name in TEN:
+        ms = step_ms(METHODS[name](), module, [data], config)
+        say(f"{name} (ms), ratio to plain", f"{ms:.2f}  {ms / plain:.2f}")
+
+
+def multiplications(module: nn.Module) -> float:
+    """Of one 32 × 32 image going forward through convolutions and linear layers."""
+    counts: list[float] = []
+
+    def note(layer: nn.Module, _: object, out: Tensor) -> None:
+        counts.append(out[0].numel() // out.shape[1] * float(layer.weight.numel()))  # type: ignore[union-attr]
+
+    copy_of = copy.deepcopy(module).eval()
+    for layer in copy_of.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            layer.register_forward_hook(note)
+    with torch.no_grad():
+        copy_of(torch.zeros(1, 3, 32, 32, device=next(module.parameters()).device))
+    return sum(counts)
+
+
 def step_floor(module: nn.Module, *, trials: int, points: int) -> tuple[float, float]:
     """Operations and fewest bytes of a step: forward, two products backward, Adam."""
     shapes: list[tuple[nn.Module, int]] = []
@@ -312,11 +373,11 @@ def ceilings() -> tuple[float, float]:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("device", choices=["cpu", "cuda"])
+    parser.add_argument("what", choices=["cpu", "cuda", "methods", "resnet"])
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
     print(f"torch {torch.__version__}")
-    (cpu if args.device == "cpu" else cuda)(args.quick)
+    {"cpu": cpu, "cuda": cuda, "methods": methods, "resnet": resnet}[args.what](args.quick)
 
 
 if __name__ == "__main__":
