@@ -7,6 +7,7 @@
     python benchmarks/plus.py tables --from-csv FILE       the same table from stored rows
     python benchmarks/plus.py weights                      bias and variance of weights, on digits
     python benchmarks/plus.py step                         CPU time of a step beside GIW's
+    python benchmarks/plus.py step --device cuda --trials 20         the same on a GPU
 
 Results on images are stored as ``giw bench`` stores them, and are runs of ``giw bench``: this only
 runs chosen pairs of method and variant in one process, so that data and kernels are loaded once.
@@ -19,7 +20,7 @@ import csv
 import os
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cache
@@ -51,8 +52,9 @@ from giw.training import (
     TrainingConfig,
     predict_in_blocks,
     pretrain,
+    pretrain_trials,
     sample_losses,
-    train,
+    train_trials,
 )
 from giw.weights.loss_histogram import at_points, loss_nodes, one_hot
 from giw.weights.loss_modes import mode_ratio
@@ -325,44 +327,48 @@ def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray
 
 
 def step(options: argparse.Namespace) -> None:
-    """Processor time of a step of LeNet-5 with 256 training and 20 validation images."""
+    """Time of a step of LeNet-5 with 256 training and 20 validation images a trial.
+
+    Processor time on a CPU; on a GPU the time that passes, for trials side by side.
+    """
     torch.set_num_threads(1)
-    rng = np.random.default_rng(0)
+    cuda = options.device.startswith("cuda")
+    steps, rng = (100 if cuda else 10), np.random.default_rng(0)
 
     def noise(size: int) -> tuple[torch.Tensor, torch.Tensor]:
         x = rng.integers(0, 256, (size, 1, 32, 32), dtype=np.uint8)
-        return torch.from_numpy(x), torch.from_numpy(np.arange(size) % 2)
+        x, y = torch.from_numpy(x), torch.from_numpy(np.arange(size) % 2)
+        return x.to(options.device), y.to(options.device)
 
-    data = Tensors(*noise(2_560), *noise(20))
-    module = build("lenet5", data.x_train.shape, 2, random_state=0)
+    data = [Tensors(*noise(256 * steps), *noise(20)) for _ in range(options.trials)]
+    modules = [build("lenet5", d.x_train.shape, 2, random_state=0).to(options.device)
+               for d in data]  # fmt: skip
     print("| images | giw | giw_plus | ratio (its range over repeats) |")
     print("| --- | --- | --- | --- |")
     for moved in (True, False):
         augmentation = MNIST_AUGMENTATION if moved else None
-        config = TrainingConfig(epochs=2, pretrain_epochs=1, augmentation=augmentation)
-        start = pretrain(module, data, config)
-        times = np.array(
-            [[_seconds_of_an_epoch(method, module, data, config, start)
-              for method in (GIW(split_on="input"), GIWPlus(split_on="input"))]
-             for _ in range(options.repeats)]
-        )  # fmt: skip
+        config = TrainingConfig(epochs=4 if cuda else 2, pretrain_epochs=1,
+                                augmentation=augmentation)  # fmt: skip
+        start = pretrain_trials(modules, data, config)
+        clock = time.perf_counter if cuda else time.process_time
+
+        def seconds(method: GIW, config=config, start=start, clock=clock) -> float:
+            """Of an epoch; the first one has the split in it."""
+            ends: list[float] = []
+
+            def on_epoch(trial: int) -> Callable[..., None]:
+                return lambda *_: ends.append(clock()) if trial == 0 else None
+
+            train_trials(method, modules, data, config, pretrained=start, on_epoch=on_epoch)
+            return (ends[-1] - ends[0]) / (len(ends) - 1)
+
+        times = np.array([[seconds(m(split_on="input")) for m in (GIW, GIWPlus)]
+                          for _ in range(options.repeats)])  # fmt: skip
         ratio = times[:, 1] / times[:, 0]
-        giw_step, plus_step = 100 * np.median(times, axis=0)  # ms; ten steps an epoch
-        print(f"| {'moved about' if moved else 'as they are'} | {giw_step:.1f} ms | "
-              f"{plus_step:.1f} ms | {np.median(ratio):.2f} ({ratio.min():.2f} to "
-              f"{ratio.max():.2f}) |")  # fmt: skip
-
-
-def _seconds_of_an_epoch(
-    method: GIW, module: nn.Module, data: Tensors, config: TrainingConfig, start: Pretrained
-) -> float:
-    """Of the second epoch: the first one has the split in it."""
-    ends: list[float] = []
-    train(
-        method, module, data, config, pretrained=start,
-        on_epoch=lambda phase, epoch, values: ends.append(time.process_time()),
-    )  # fmt: skip
-    return ends[1] - ends[0]
+        giw_step, plus_step = 1000 / steps * np.median(times, axis=0)  # ms
+        print(f"| {'moved about' if moved else 'as they are'} | {giw_step:.2f} ms | "
+              f"{plus_step:.2f} ms | {np.median(ratio):.2f} ({ratio.min():.2f} to "
+              f"{ratio.max():.2f}) |", flush=True)  # fmt: skip
 
 
 def main() -> None:
@@ -393,6 +399,8 @@ def main() -> None:
     against_truth.add_argument("--repeats", type=int, default=20)
     cost = commands.add_parser("step")
     cost.add_argument("--repeats", type=int, default=5)
+    cost.add_argument("--device", default="cpu")
+    cost.add_argument("--trials", type=int, default=1)
     options = parser.parse_args()
     run = {"images": images, "compare": compare, "tables": tables, "weights": weights, "step": step}
     run[options.command](options)
