@@ -15,6 +15,8 @@
                         on training by 0.4, ``plus_move_all_batch`` has GIW's weights
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
+``pooled_data``         DFR on training and validation data with balanced classes
+``middle_block``, ``last_block``   surgical fine-tuning of another block than the first
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
 """
 
@@ -169,9 +171,13 @@ def _plus_settings(variant: str) -> dict[str, object]:
 
 
 def _giw(**settings: object) -> Callable[[str], Method]:
+    return _of("giw", **settings)
+
+
+def _of(wanted: str, **settings: object) -> Callable[[str], Method]:
     def make(method: str) -> Method:
-        _only(method, str(settings), "giw")
-        return method_named("giw", **settings)
+        _only(method, str(settings), wanted)
+        return method_named(wanted, **settings)
 
     return make
 
@@ -187,6 +193,9 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
     "osvm_text": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="text")),
     "osvm_code": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="code")),
     "soft": _giw(soft=True),
+    "pooled_data": _of("dfr", data="pooled"),
+    "middle_block": _of("surgical", block="middle"),
+    "last_block": _of("surgical", block="last"),
 }
 PLUS: dict[str, dict[str, object]] = {
     "plus_no_ema": {"average": 0.0},

@@ -2,6 +2,7 @@
 
 from giw.methods.ccsa import CCSA
 from giw.methods.dann import DANN
+from giw.methods.dfr import DFR
 from giw.methods.diw import DIW
 from giw.methods.giw import GIW
 from giw.methods.giw_plus import GIWPlus
@@ -12,6 +13,7 @@ from giw.methods.pooled_plus import PooledPlus
 from giw.methods.pretrain_val import PretrainVal
 from giw.methods.r_diw import RDIW
 from giw.methods.reweight import Reweight
+from giw.methods.surgical import Surgical
 from giw.methods.train_only import TrainOnly
 from giw.methods.val_only import ValOnly
 from giw.training import Method
@@ -21,6 +23,7 @@ METHODS: dict[str, type] = {
     for method in (
         *(GIW, DIW, RDIW, Reweight, MWNet, CCSA, DANN),
         *(ValOnly, PretrainVal, Pooled, TrainOnly, GIWUnsplit, GIWPlus, PooledPlus),
+        *(DFR, Surgical),
     )
 }
 
@@ -35,6 +38,7 @@ def method_named(name: str, **settings: object) -> Method:
 __all__ = [
     "CCSA",
     "DANN",
+    "DFR",
     "DIW",
     "GIW",
     "METHODS",
@@ -46,6 +50,7 @@ __all__ = [
     "PooledPlus",
     "PretrainVal",
     "Reweight",
+    "Surgical",
     "TrainOnly",
     "ValOnly",
     "method_named",

@@ -21,6 +21,8 @@ NAMES = {
     "giw_unsplit": "GIW, unsplit",
     "giw_plus": "GIW+",
     "pooled_plus": "Pooled, same help",
+    "dfr": "DFR",
+    "surgical": "Surgical",
 }
 DATASETS = {"mnist": "MNIST", "color_mnist": "Color-MNIST", "cifar20": "CIFAR-20"}
 VARIANTS = {
@@ -69,6 +71,8 @@ STYLES = {
     "giw_unsplit": Style(VERMILION, ":"),
     "giw_plus": Style(VERMILION, "-."),
     "pooled_plus": Style(GREY, "-."),
+    "dfr": Style(PINK, "--"),
+    "surgical": Style(PINK, ":"),
 }
 SPARE = [Style(c, d) for d in (":", "-.") for c in (VIOLET, GOLD, GREEN, PINK, BLUE, GREY)]
 
