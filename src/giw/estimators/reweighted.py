@@ -139,9 +139,9 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
 
     def _split(
         self,
-        z: Vector,
+        z: NDArray[np.floating[Any]],
         y: NDArray[Any],
-        z_val: Vector,
+        z_val: NDArray[np.floating[Any]],
         y_val: Any,
         generator: np.random.Generator,
     ) -> SupportSplit:
@@ -151,6 +151,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 f"need at least {FEWEST_TRAINING_ROWS} training rows to tell inside from outside, "
                 f"got {n}; fit the estimator to all data instead"
             )
+        z, z_val = z.astype(np.float32), z_val.astype(np.float32)  # distances need no more digits
         seed = int(generator.integers(2**31))
         splitter = (
             SupportSplitter(

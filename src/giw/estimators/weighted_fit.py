@@ -11,6 +11,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from giw.estimators.bins import binned_for
+
 Vector = NDArray[np.float64]
 LEAST_PROBABILITY = 1e-2  # a point that a model finds less likely counts as this unlikely
 FEW_BINS = 32
@@ -35,7 +37,8 @@ def weight_keyword(estimator: BaseEstimator) -> str:
 def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector) -> Any:
     """A fitted copy of the estimator; where there is one class only, the constant."""
     keyword = {weight_keyword(estimator): weight}
-    return _constant(estimator, y) or _counted(estimator, X, y, keyword)
+    constant = _constant(estimator, y)
+    return constant or _counted(estimator, binned_for(estimator, X, weight), y, keyword)
 
 
 def fit_plain(estimator: BaseEstimator, X: Any, y: NDArray[Any]) -> Any:

@@ -1,0 +1,74 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
+
+from giw.estimators.bins import binned_for, few_values
+
+
+def test_cells_of_equal_weight_move_to_the_ends_of_their_halves():
+    """Weight 4 in two cells of 2: {0} and {1, 2, 8}, whose middle is 4.5."""
+    column, weight = np.array([8.0, 2.0, 1.0, 0.0, np.nan]), np.array([0.5, 0.5, 1.0, 2.0, 9.0])
+    np.testing.assert_array_equal(few_values(column, weight, 4), column)  # four values are few
+    found = few_values(np.r_[column, 3.0], np.r_[weight, 0.0], 4)
+    np.testing.assert_array_equal(found, [8.0, 1.0, 1.0, 0.0, np.nan, 1.0])
+
+
+@given(
+    arrays(float, st.integers(1, 60), elements=st.floats(-1e6, 1e6)),
+    st.integers(2, 9),
+    st.integers(0, 1000),
+)
+def test_thresholds_between_the_new_values_part_old_and_new_ones_alike(column, most, seed):
+    weight = np.random.default_rng(seed).uniform(0, 3, len(column))
+    found = few_values(column, weight, most)
+    values = np.unique(found)
+    assert len(values) <= most
+    assert np.isin(values, column).all()
+    for threshold in (values[1:] + values[:-1]) / 2:
+        np.testing.assert_array_equal(column <= threshold, found <= threshold)
+
+
+def skewed(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.exp(rng.normal(size=(n, 3)) * [0.1, 1, 3])
+    X[rng.random(n) < 0.1, 0] = np.nan
+    return X, (X[:, 1] > 1).astype(int) ^ (rng.random(n) < 0.2), rng.uniform(0, 2, n)
+
+
+@pytest.mark.parametrize("max_bins", [16, 255])
+def test_trees_grown_on_the_new_table_treat_the_old_one_alike(max_bins):
+    X, y, weight = skewed()
+    model = HistGradientBoostingClassifier(max_bins=max_bins, max_iter=20, random_state=0)
+    moved = binned_for(model, X, weight)
+    assert max(len(np.unique(column[~np.isnan(column)])) for column in moved.T) <= max_bins
+    model.fit(moved, y, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(moved))
+
+
+def test_frames_keep_their_kinds_and_what_is_no_number():
+    X, _, weight = skewed()
+    counts = np.random.default_rng(1).integers(0, 9999, len(X)).astype(np.int32)
+    frame = pd.DataFrame(X, columns=list("aab")).assign(
+        n=counts, kind=pd.Categorical(counts % 3), text=[str(c) for c in counts]
+    )
+    before = frame.copy()
+    moved = binned_for(HistGradientBoostingRegressor(max_bins=16), frame, weight)
+    assert list(moved.dtypes) == list(frame.dtypes)
+    assert moved["n"].nunique() <= 16 < frame["n"].nunique()
+    pd.testing.assert_frame_equal(frame, before)
+    pd.testing.assert_frame_equal(moved[["kind", "text"]], frame[["kind", "text"]])
+
+
+def test_other_estimators_and_unclear_tables_get_what_came():
+    X, _, weight = skewed(300)
+    trees = HistGradientBoostingClassifier(max_bins=16)
+    assert binned_for(LogisticRegression(), X, weight) is X
+    infinite = np.where(X > 5, np.inf, X)
+    assert binned_for(trees, infinite, weight) is infinite
+    categories = HistGradientBoostingClassifier(max_bins=16, categorical_features=[0])
+    assert binned_for(categories, X, weight) is X
