@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from giw.estimators.epochs import stratified_folds
 from giw.estimators.rows import rows_of, stacked
@@ -32,7 +33,9 @@ class CrossFit:
     """Losses under a pooled model (half training, half validation data) and a validation model.
 
     Each point is judged by the models of its fold, which saw no point of the fold, so that losses
-    of training and of validation points may be compared.
+    of training and of validation points may be compared. The validation model is the estimator's
+    own or a linear one, whichever finds left-out validation points likelier: boosted trees with
+    twenty rows to a leaf learn nothing from thirty rows, and would judge all labels alike.
     """
 
     train: Vector  # (n, 2) under the pooled model, under the validation model
@@ -47,12 +50,14 @@ def cross_fit(
     y: NDArray[Any],
     X_val: Any,
     y_val: NDArray[Any],
+    z: tuple[Vector, Vector],
     generator: np.random.Generator,
 ) -> CrossFit | None:
-    """Fit both models in turn without each fold; None where a fold would leave nothing over.
+    """Fit the models in turn without each fold; None where a fold would leave nothing over.
 
-    A model sees at most a fifth of the training rows (or a thousand), a tenth of many, so that the
-    folds together cost less than one fit to everything.
+    ``z`` are both tables as numbers in comparable units, for the linear model. A model sees at most
+    a fifth of the training rows (or a thousand), a tenth of many, so that the folds together cost
+    less than one fit to everything.
     """
     n, m = len(y), len(y_val)
     folds = min(FOLDS if n < MANY else FOLDS_OF_MANY, m, n)
@@ -66,7 +71,8 @@ def cross_fit(
     strata, val_strata = (y, y_val) if classifies else (np.zeros(n), np.zeros(m))
     fold = stratified_folds(strata, folds, generator)
     val_fold = stratified_folds(val_strata, folds, generator)
-    train, val = np.zeros((n, 2)), np.zeros((m, 2))
+    linear = LogisticRegression(max_iter=300) if classifies else Ridge()
+    train, val = np.zeros((n, 3)), np.zeros((m, 3))
     for k in range(folds):
         mine, val_mine = fold == k, val_fold == k
         rest = np.flatnonzero(~mine)
@@ -77,14 +83,17 @@ def cross_fit(
         both = stacked(rows_of(X, rest), x_k)
         pooled = fit_weighted(estimator, both, np.concatenate([y[rest], y_k]), weight)
         alone = fit_plain(estimator, x_k, y_k)
-        for j, model in enumerate((pooled, alone)):
-            train[mine, j] = judge(model, rows_of(X, mine), y[mine])
-            val[val_mine, j] = judge(model, rows_of(X_val, val_mine), y_val[val_mine])
+        line = fit_plain(linear, z[1][~val_mine], y_k)
+        tables = ((X, X_val), (X, X_val), z)
+        for j, (model, (a, b)) in enumerate(zip((pooled, alone, line), tables, strict=True)):
+            train[mine, j] = judge(model, rows_of(a, mine), y[mine])
+            val[val_mine, j] = judge(model, rows_of(b, val_mine), y_val[val_mine])
     if not classifies:
-        # the smaller typical miss of the two: one unit for both, so that they can be compared
+        # the smallest typical miss: one unit for all, so that they can be compared
         scale = float(max(np.median(np.abs(val), axis=0).min() * 1.4826, 1e-12))
         train, val = residual_loss(train, scale), residual_loss(val, scale)
-    return CrossFit(train, val, fold, val_fold)
+    second = 2 if val[:, 2].mean() < val[:, 1].mean() else 1
+    return CrossFit(train[:, [0, second]], val[:, [0, second]], fold, val_fold)
 
 
 def refined(
@@ -104,7 +113,7 @@ def refined(
 
     The pooled model believed wrong labels as much as right ones. Each fold's reweighted model
     takes its weights from a ratio fitted without the fold, so that its points stay unseen; only
-    the two numbers ``trust`` and ``share`` come from all points.
+    the numbers ``trust`` and ``share`` come from all points.
     """
     if not is_classifier(estimator):
         return found  # residuals of the validation model set the unit; there is no second one

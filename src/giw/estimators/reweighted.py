@@ -124,7 +124,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             self._weigh_by_features(z, z_val, inside, generator)
             weight, points, labels = self.weight_, X, y
         else:
-            found = cross_fit(base, X, y, X_val, y_val, generator)
+            found = cross_fit(base, X, y, X_val, y_val, (z, z_val), generator)
             if found is not None:
                 self._weigh_jointly(found, X, y, X_val, y_val, (z, z_val), inside)
             train, val = sample_weights(self.weight_, inside, self.val_share_)
@@ -298,7 +298,8 @@ class ReweightedClassifier(ClassifierMixin, _Reweighted):
     Validation points are split once into inside (s = 1) and outside the training support.
     Training points are weighted by a static ratio :math:`w \approx p(x, y \mid s = 1) / p_{\rm
     tr}(x, y)`, estimated on their losses under two models that have not seen them: one of all
-    data, one of validation data. A training point whose label both find unlikely, where validation
+    data, one of validation data (of the estimator's kind or linear, whichever predicts left-out
+    validation points better). A training point whose label both find unlikely, where validation
     points have likely labels, counts little. Outside points join training with their share of the
     risk. The estimator is then fitted once, with weights of mean one.
 
