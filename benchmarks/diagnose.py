@@ -2,7 +2,7 @@
 
     python benchmarks/diagnose.py                 # 100,000 × 50, at most 60 s on 2 cores
     python benchmarks/diagnose.py --rows 10000 --columns 20
-    python benchmarks/diagnose.py --level 100     # false alarms of each test where nothing shifted
+    python benchmarks/diagnose.py --level 400     # false alarms of each test, and its power
 
 Training rows are Gaussian with a linear class; of the validation rows a fifth lies outside, moved
 by six standard deviations in column 7, and a tenth of the training labels is wrong.
@@ -13,9 +13,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import torch
+from scipy.stats import binomtest
 
 import giw
 from giw.diagnosis import STEPS
@@ -31,26 +34,54 @@ def make(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, ...]:
     return X, y ^ (rng.random(rows) < 0.1), X_val, y_val
 
 
-def level(draws: int, first_seed: int = 3000) -> None:
-    """How often each test is below 5 % where its question has the answer no.
+def small(seed: int, flipped: float) -> tuple[np.ndarray, ...]:
+    """300 training and 30 validation rows of one world; every other seed with other features.
 
-    Half of the draws have other features, and for them the covariate tests are left out: labels
+    A share of the training labels is flipped.
+    """
+    rng = np.random.default_rng(seed)
+    X, X_val = rng.normal(size=(300, 4)), rng.normal(size=(30, 4))
+    X_val[:, 0] += 0.7 * (seed % 2)
+    y, y_val = (rng.random(len(x)) < 1 / (1 + np.exp(-2 * (x[:, 0] + x[:, 1]))) for x in (X, X_val))
+    return X, y ^ (rng.random(len(y)) < flipped), X_val, y_val
+
+
+def p_values(seed: int, flipped: float = 0.0) -> dict[str, float]:
+    """Of each question that was asked."""
+    torch.set_num_threads(1)
+    found = giw.diagnose(*small(seed, flipped), random_state=seed)
+    return {test.kind: test.p_value for test in found.shifts}
+
+
+def level(draws: int, jobs: int, first_seed: int = 3000) -> None:
+    """How often each test is below 5 % where its question has the answer no, and where yes.
+
+    Half of the draws have other features, and for them the tests of features are left out: labels
     must still be called equal.
     """
-    alarms: dict[str, list[bool]] = {}
-    for seed in range(first_seed, first_seed + draws):
-        rng = np.random.default_rng(seed)
-        X, X_val = rng.normal(size=(300, 4)), rng.normal(size=(30, 4))
-        moved = bool(seed % 2)
-        X_val[:, 0] += 0.7 * moved
-        y, y_val = (
-            rng.random(len(x)) < 1 / (1 + np.exp(-2 * (x[:, 0] + x[:, 1]))) for x in (X, X_val)
-        )
-        for test in giw.diagnose(X, y, X_val, y_val, random_state=seed).shifts:
-            if test.kind == "label" or not moved:
-                alarms.setdefault(test.kind, []).append(test.p_value < 0.05)
-    for kind, found in alarms.items():
-        print(f"{kind:<14} {np.mean(found):6.1%} of {len(found)} draws below 5 %")
+    seeds = range(first_seed, first_seed + draws)
+    with ProcessPoolExecutor(jobs) as pool:
+        quiet = list(pool.map(p_values, seeds))
+        for kind in ("covariate", "class prior", "within class"):
+            tell(f"{kind}, nothing shifted", [p[kind] for p in quiet[::2]])
+        tell("label, nothing shifted", [p["label"] for p in quiet[::2]])
+        tell("label, features shifted", [p["label"] for p in quiet[1::2]])
+        tell("label, both halves", [p["label"] for p in quiet])
+        tell("covariate, features shifted", [p["covariate"] for p in quiet[1::2]])
+        for flipped in (0.2, 0.4):
+            noisy = list(pool.map(p_values, seeds[: draws // 2], [flipped] * (draws // 2)))
+            tell(f"label, {flipped:.0%} flipped", [p["label"] for p in noisy])
+
+
+def tell(name: str, found: list[float]) -> None:
+    """A rate with its exact 95 % interval."""
+    alarms, n = sum(p < 0.05 for p in found), len(found)
+    exact = binomtest(alarms, n).proportion_ci()
+    print(
+        f"{name:<28} {alarms / n:6.1%} of {n} draws below 5 % "
+        f"({exact.low:.1%} to {exact.high:.1%})",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -58,10 +89,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--level", type=int, metavar="DRAWS", help="false alarms of the tests only")
+    parser.add_argument("--level", type=int, metavar="DRAWS", help="false alarms and power only")
+    parser.add_argument("--jobs", type=int, default=1, help="processes for --level")
     options = parser.parse_args()
     if options.level:
-        return level(options.level)
+        return level(options.level, options.jobs)
     data = make(options.rows, options.columns)
     began: dict[str, float] = {}
     start = time.perf_counter()

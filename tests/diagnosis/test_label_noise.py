@@ -53,15 +53,16 @@ def test_probabilities_add_up_to_one():
 
 def test_surprise_and_wrong_by_hand():
     fitted = CrossFitted(
-        train=np.array([[0.9, 0.1], [0.4, 0.6]]), val=np.array([[[0.8, 0.2]], [[0.4, 0.6]]])
+        train=np.array([[0.9, 0.1], [0.4, 0.6]]),
+        val=np.array([[[0.8, 0.2], [0.3, 0.7]], [[0.4, 0.6], [0.9, 0.1]]]),
     )
-    surprise = fitted.surprise(np.array([0, 0]), np.array([1]))
-    wrong = fitted.wrong(np.array([0, 0]), np.array([1]))
+    surprise = fitted.surprise(np.array([0, 0]), np.array([1, 1]))
+    wrong = fitted.wrong(np.array([0, 0]), np.array([1, 1]))
 
     assert_allclose(surprise[0], [0.1, 0.6])
-    assert_allclose(surprise[1], [0.6])
+    assert_allclose(surprise[1], [0.8, 0.9])  # the first row by the first model, and so on
     assert_allclose(wrong[0], [0, 1])
-    assert_allclose(wrong[1], [0.5])
+    assert_allclose(wrong[1], [0.5, 0.5])
 
 
 def test_without_validation_rows_nothing_is_claimed_of_them():

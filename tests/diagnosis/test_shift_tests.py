@@ -14,8 +14,6 @@ from giw.diagnosis.shift_tests import (
     class_share_test,
     features_test,
     holm,
-    label_test,
-    weights_of,
 )
 
 
@@ -110,47 +108,6 @@ def test_the_likelihood_ratio_by_hand():
     assert_allclose(_likelihood_ratio(np.array([3, 6]), np.array([1, 2])), 0, atol=1e-12)
 
 
-def test_eight_labels_without_a_surprise_are_no_proof():
-    """One training label in five surprises; none of eight does with probability 0.8^8 = 0.17."""
-    z = np.zeros((400, 1))
-    f, none = np.resize([1.0, 0.0, 0.0, 0.0, 0.0], 400), np.zeros(8)
-    few = label_test(z, z[:8], np.ones(400), (f, none), (f, none), generator(0))
-    many = np.zeros(80)
-    found = label_test(z, z[:80], np.ones(400), (f, many), (f, many), generator(0))
-    assert few.p_value > 0.05
-    assert found.p_value < 1e-4
-
-
-def test_labels_are_compared_at_equal_features():
-    """Where the surprise depends on x only, a shift of x is none of the labels."""
-    rng = generator()
-    z, z_val = rng.normal(size=(400, 1)), rng.normal(0.7, 0.7, size=(150, 1))
-
-    def surprise(points, more=0.0):
-        mean = 1 / (1 + np.exp(-points[:, 0])) * 0.5 + more
-        return (rng.random(len(points)) < mean).astype(float)
-
-    weight = weights_of(z, z_val, generator(1))
-    f, same, other = surprise(z), surprise(z_val), surprise(z_val, 0.3)
-    unchanged = label_test(z, z_val, weight, (f, same), (f, same), generator(2))
-    changed = label_test(z, z_val, weight, (f, other), (f, other), generator(2))
-
-    assert unchanged.p_value > 0.01
-    assert changed.p_value < 1e-4
-    assert changed.interval[0] < 0.3 < changed.interval[1]
-
-
-def test_the_regression_alone_makes_features_comparable():
-    """With weights of one the comparison is right as long as the regression is."""
-    rng = generator()
-    z, z_val = rng.normal(size=(400, 1)), rng.normal(1.5, 0.5, size=(150, 1))
-    f, f_val = (np.clip(0.5 + 0.2 * side[:, 0], 0, 1) for side in (z, z_val))
-    found = label_test(z, z_val, np.ones(400), (f, f_val), (f, f_val), generator(1))
-
-    assert f_val.mean() - f.mean() > 0.25
-    assert found.effect < 0.03
-
-
 def test_one_block_gives_the_p_value_of_mann_and_whitney():
     """Eight validation rows make two blocks, of which one is judged: an ordinary rank test."""
     z, z_val = generator(3).normal(size=(40, 2)), generator(4).normal(0.5, 1, size=(8, 2))
@@ -164,16 +121,6 @@ def test_one_block_gives_the_p_value_of_mann_and_whitney():
 
     assert len(np.unique(score)) == len(score)  # ties would change the variance
     assert features_test(z, z_val, generator(5)).p_value == pytest.approx(exact.pvalue)
-
-
-def test_weights_follow_the_ratio():
-    """From N(0, 1) to N(1, 1) the ratio rises with x; its mean is one."""
-    rng = generator()
-    z, z_val = rng.normal(size=(600, 1)), rng.normal(1, 1, size=(300, 1))
-    weight = weights_of(z, z_val, generator(1))
-
-    assert weight.mean() == pytest.approx(1)
-    assert weight[z[:, 0] > 1].mean() > 3 * weight[z[:, 0] < -1].mean()
 
 
 @pytest.mark.parametrize("m", [0, 7])

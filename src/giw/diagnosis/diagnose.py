@@ -13,6 +13,8 @@ from giw.checks import as_generator, as_labels
 from giw.data import TableSample
 from giw.diagnosis.features import Features, as_features
 from giw.diagnosis.label_noise import cross_fit, look_for_noise
+from giw.diagnosis.label_shift import label_test
+from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
 from giw.diagnosis.recommendation import recommend
 from giw.diagnosis.result import Diagnosis, Sizes
@@ -21,8 +23,6 @@ from giw.diagnosis.shift_tests import (
     class_count_test,
     features_test,
     holm,
-    label_test,
-    weights_of,
 )
 from giw.support import SupportSplit, SupportSplitter
 from giw.weights import effective_sample_size
@@ -128,8 +128,10 @@ def diagnose(
 
     step(STEPS[4])
     z, z_inside = features.z_train[few_train], features.z_val[inside]
-    weight = weights_of(z, z_inside, generator) if len(inside) >= 2 else np.ones(len(z))
-    share = effective_sample_size(weight) / len(z)
+    odds = np.ones(len(z)), np.ones(len(inside))
+    if len(inside) >= 2:
+        odds = odds_of_membership(z, z_inside, generator)
+    share = effective_sample_size(odds[0] / odds[0].mean()) / len(z)
 
     step(STEPS[5])
     noise = None
@@ -139,7 +141,7 @@ def diagnose(
             fitted = cross_fit(z, y, z_inside, classes=len(names), generator=generator)
             noise = look_for_noise(fitted, y, y_inside, names=names, row_numbers=place[few_train])
             surprise, wrong = fitted.surprise(y, y_inside), fitted.wrong(y, y_inside)
-            label_shift = label_test(z, z_inside, weight, surprise, wrong, generator)
+            label_shift = label_test(z, z_inside, odds, surprise, wrong, generator)
             tests += [label_shift] if label_shift is not None else []
 
     shifts = holm(tests)

@@ -11,15 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata, t
-from sklearn.ensemble import ExtraTreesRegressor
+from scipy.stats import norm, rankdata
 
-from giw.diagnosis.membership import TREES, fit_membership, in_blocks, judged_by_the_past
+from giw.diagnosis.membership import BLOCKS, judged_by_the_past
 
-BLOCKS = 5
 FEWEST = 8  # validation rows below which nothing is tested
-DRAWS = 2_000  # of the permutation test for class shares
-MOST_ODDS = 20.0  # a training row counts for at most so many in the comparison of labels
+DRAWS = 2_000  # of the permutation tests
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -122,7 +119,7 @@ def features_test(
         return None
     kind = "covariate" if stratum_train is None else "within class"
     p_value = float(norm.sf(total / np.sqrt(spread)))
-    return _test(kind, gap / count, np.sqrt(gap_spread) / count, p_value)
+    return as_test(kind, gap / count, np.sqrt(gap_spread) / count, p_value)
 
 
 def class_share_test(
@@ -155,90 +152,11 @@ def class_count_test(
     again = (generator.multinomial(size, counts / size, size=500) / size
              for size, counts in ((n, train), (m, val)))  # fmt: skip
     error = float(_distance(*again).std())
-    return _test("class prior", float(_distance(train / n, val / m)) - chance, error, p_value)
+    return as_test("class prior", float(_distance(train / n, val / m)) - chance, error, p_value)
 
 
-def label_test(
-    z_train: Floats,
-    z_val: Floats,
-    weight: Floats,  # (n,) of training rows, towards the validation features
-    surprise: tuple[Floats, Floats],
-    wrong: tuple[Floats, Floats],
-    generator: np.random.Generator,
-) -> ShiftTest | None:
-    r"""Are labels more, or less, surprising than those of training rows with the same features?
-
-    ``surprise`` is one minus the probability that a model fitted to *other* training rows gives to
-    a row's label, ``wrong`` whether that model would have said another. The mean over validation
-    rows is compared with training rows that are weighted to have the validation features, and
-    corrected by a regression on the features:
-
-    .. math:: \frac1m \sum_j (f_j - \hat\mu(x_j))
-              - \frac{\sum_i \hat w_i (f_i - \hat\mu(x_i))}{\sum_i \hat w_i} ,
-
-    which is right if either the weights :math:`\hat w` or the regression :math:`\hat\mu` is [1]_;
-    both are cross-fitted. The surprise decides whether something is found, having less noise;
-    what is wrong says how much. If nothing has shifted, validation labels vary about the regression
-    as weighted training labels do, so the test takes the mean of both variances: few validation
-    rows often hold none of the rare labels that surprise much, and their own variance alone is
-    then too small. Only rows inside the training support belong here: elsewhere
-    training has no labels to compare with.
-
-    References
-    ----------
-    .. [1] Robins, Rotnitzky and Zhao, JASA 89:846-866, 1994.
-    """
-    n, m = len(z_train), len(z_val)
-    if m < FEWEST or n < FEWEST:
-        return None
-    f_train, f_val = (np.stack(side, axis=1) for side in zip(surprise, wrong, strict=True))
-    fold = generator.permutation(n) % BLOCKS
-    expected, expected_val = np.empty((n, 2)), np.zeros((m, 2))
-    tried = min(
-        1.0, max(0.3, 10 / z_train.shape[1])
-    )  # of few features all, or trees are too coarse
-    for number in range(BLOCKS):
-        rest, rows = fold != number, fold == number
-        seed = int(generator.integers(2**31))
-        # a least size of leaves would make these trees give up: they try one random cut per feature
-        forest = ExtraTreesRegressor(
-            TREES, min_samples_split=10, max_depth=14, max_features=tried, random_state=seed
-        )
-        forest.fit(z_train[rest], f_train[rest])
-        expected[rows] = forest.predict(z_train[rows])
-        expected_val += forest.predict(z_val) / BLOCKS
-    here, there = f_val - expected_val, f_train - expected  # (m, 2), (n, 2)
-    share = np.minimum(weight, MOST_ODDS)[:, None] / np.minimum(weight, MOST_ODDS).sum()
-    base = (share * there).sum(axis=0)  # (2,)
-    difference = np.abs(here.mean(axis=0) - base)
-    of_train = np.sum(np.square(share * (there - base)), axis=0)
-    of_val = here.var(axis=0, ddof=1) / m
-    error = np.sqrt(of_val + of_train)
-    expected_of_val = float(share[:, 0] @ np.square(there - base)[:, 0]) / m
-    null = float(np.sqrt((of_val[0] + expected_of_val) / 2 + of_train[0]))
-    p_value = float(2 * t.sf(difference[0] / max(null, 1e-12), m - 1))
-    return _test("label", float(difference[1]), float(error[1]), p_value)
-
-
-def weights_of(
-    z_train: Floats, z_val: Floats, generator: np.random.Generator
-) -> Floats:  # (n,) mean one
-    """Cross-fitted estimates of p_val / p_train at the training rows, by odds of membership."""
-    z = np.concatenate([z_train, z_val])
-    is_val = np.repeat([False, True], [len(z_train), len(z_val)])
-    fold = in_blocks(is_val, min(BLOCKS, max(2, len(z_val) // 4)), generator)
-    odds = np.ones(len(z_train))
-    for number in np.unique(fold):
-        rest, rows = fold != number, (fold == number)[: len(z_train)]
-        if is_val[rest].any():
-            seed = int(generator.integers(2**31))
-            rule = fit_membership(z[rest], is_val[rest], np.zeros(rest.sum(), dtype=int), seed=seed)
-            probability = np.clip(rule(z_train[rows]), 0.01, 0.99)
-            odds[rows] = probability / (1 - probability)
-    return odds / odds.mean()
-
-
-def _test(kind: str, effect: float, error: float, p_value: float) -> ShiftTest:
+def as_test(kind: str, effect: float, error: float, p_value: float) -> ShiftTest:
+    """With a normal interval, and everything between 0 and 1."""
     low, high = effect - 1.96 * error, effect + 1.96 * error
     return ShiftTest(
         kind,
