@@ -43,7 +43,8 @@ from giw.data.mnist import RED, colored, mnist
 from giw.models.lenet import LeNet5
 from giw.models.resnet import ResNet18
 from giw.support import KNN, OSVM, SupportSplitter, choose_representation, which_case
-from giw.support.mixture import split_mixture
+from giw.support.halves import tilt_spread
+from giw.support.mixture import Assumptions, split_mixture
 from giw.support.scorers import Scorer
 
 DIGITS = tuple(range(10))
@@ -273,6 +274,13 @@ class PoolSplit:
     count: np.ndarray
     cell: np.ndarray
     cell_share: np.ndarray
+    cell_tilt: np.ndarray
+    assumptions: Assumptions
+
+    def assumed(self, rows: np.ndarray) -> Assumptions:
+        """What the splitter would assume of a sample of these rows."""
+        tilt = tilt_spread(self.p_value[rows], self.cell[rows], self.cell_tilt)
+        return replace(self.assumptions, tilt=tilt)
 
     @property
     def rank(self) -> np.ndarray:
@@ -302,6 +310,8 @@ def split_pool(t: Trial, scorer: Scorer | None = None, layer: str | None = None)
         count=joined["calibration_count"],
         cell=joined["cell"],
         cell_share=parts[0].train_cell_share.numpy(),
+        cell_tilt=splitter.cell_tilt_,
+        assumptions=splitter.assumptions_,
     )
 
 
@@ -355,7 +365,9 @@ def shares(splits: list[PoolSplit], draws: int) -> Iterator[dict[str, Any]]:
                 for _ in range(-(-draws // len(splits))):
                     drawn = rng.choice(rows, m)  # with replacement: i.i.d. from the pool
                     unseen = np.zeros(m, dtype=bool)
-                    mixture = split_mixture(s.rank[drawn], s.count[drawn], unseen)
+                    mixture = split_mixture(
+                        s.rank[drawn], s.count[drawn], unseen, assumptions=s.assumed(drawn)
+                    )
                     low, high = mixture.interval
                     own = float(s.trial.pool_inside[drawn].mean())
                     storey = min(1.0, 2 * float(np.mean(s.p_value[drawn] > 0.5)))
@@ -393,7 +405,8 @@ def verdicts(splits: list[PoolSplit], draws: int) -> Iterator[dict[str, Any]]:
                     named.append(
                         which_case(
                             s.p_value[drawn], s.count[drawn], np.zeros(m, dtype=bool),
-                            s.cell[drawn], s.cell_share, look_ahead=False,
+                            s.cell[drawn], s.cell_share, assumptions=s.assumed(drawn),
+                            look_ahead=False,
                         ).case
                     )  # fmt: skip
             wrong = [n not in (TRUE_CASE[case], "cannot tell") for n in named]

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from giw.support.rows import Rows
 from giw.support.scorers import KNN, SameLabel, Scorer
 
 
@@ -44,6 +45,27 @@ def place(
     if int(cell.max()) == 0:  # one cell: no need to ask where a point lies
         return scorer.score(z, label), torch.zeros(len(z), dtype=torch.long, device=z.device)
     return scorer.score(z, label), cell[nearest.score_and_nearest(z)[1]]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Reference rows and the rows that calibrate against them, with labels where there are any."""
+
+    reference: Rows  # (n, d)
+    label: Tensor | None  # (n,)
+    held_out: Tensor  # (r, d)
+    held_out_label: Tensor | None  # (r,)
+    within: bool = False  # whether the calibration rows are reference rows too, left out in turn
+
+
+def calibrate(sides: Sides, cell: Tensor, scorer: Scorer) -> Fold:
+    """Fit the scorer on reference rows, in these cells, and score the rows that calibrate."""
+    z = sides.reference
+    fitted = scorer.fit(z, sides.label)  # type: ignore[arg-type]  # in chunks for KNN only
+    nearest = KNN(k=1, relative=0.0).fit(z)
+    score, where = place(sides.held_out, sides.held_out_label, fitted, nearest, cell)
+    apart = torch.arange(max(int(cell.max()), int(where.max())) + 1, device=z.device)
+    return Fold(fitted, nearest, cell, apart, score, where)
 
 
 def conformal_rank(

@@ -4,11 +4,13 @@ A validation p-value is drawn from
 
 .. math:: f(p) = \pi f_{\rm in}(p) + (1 - \pi) f_{\rm out}(p), \qquad
           f_{\rm in} = {\rm Beta}(1, c),\quad
-          f_{\rm out} = (1 - t) {\rm Beta}(a, b) + t\, {\rm Beta}(1, 15),\ a \le 1 < b
+          f_{\rm out} = (1 - t) {\rm Beta}(a, b) + t\, {\rm Beta}(1, e),\ a \le 1 \le b
 
 where :math:`\pi` is the share of the test distribution inside the support. Perfect calibration has
 :math:`c = 1`; a shift within cells tilts the inside group a little, and how much is not known, so
 :math:`c` is averaged over instead of believed: that is how calibration bias enters the interval.
+How far :math:`\log c` may lie from zero is measured on training data, between the two halves of
+each cell (:mod:`giw.support.halves`).
 All parameters live on a grid and are averaged with their posterior weight, which works for one
 validation point as for thousands: with few points the answer is wide, not wrong.
 
@@ -16,9 +18,12 @@ Such a model is never exactly right, and a plain posterior of thousands of point
 its own error. The likelihood of m points therefore counts as that of :math:`m / (1 + m / 500)`: a
 coarsened posterior [1]_, wide enough for the calibration bias that more points cannot cure.
 
-That :math:`\pi` can be told at all rests on one assumption: points from outside seldom look as
-ordinary as the median training point (:math:`b` well above one). Where inside and outside hardly
-differ in the features, no sample size helps and the share is too large.
+That :math:`\pi` can be told at all needs points from outside that seldom look ordinary. With
+:math:`a = b = 1` they look like any other, every :math:`\pi` fits, and no sample size helps.
+Validation data cannot show which of it is true; training data can, in part: a class or a cluster
+that is hidden from the rest is outside, and its p-values say which shapes of :math:`f_{\rm out}` to
+expect (:mod:`giw.support.separation`). Where hidden parts of training look ordinary, so may
+strangers, and the interval is wide.
 
 References
 ----------
@@ -27,7 +32,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +43,40 @@ Vector = NDArray[np.float64]
 SHARE = np.concatenate([[0.0], (np.arange(60) + 0.5) / 60, [1.0]])  # grid of pi
 ALL_INSIDE, ALL_OUTSIDE = 0.25, 0.05  # prior mass of cases (i)/(ii), and of disjoint supports
 PILE = np.array([0.2, 0.5, 1.0])  # a: the smaller, the sharper the pile at zero
-FALL = np.array([2.0, 5.0, 15.0, 50.0, 150.0, 500.0])  # b: how soon outside p-values die out
-TAIL = np.array([0.0, 0.08, 0.2])  # t: outside points that look half familiar
-TAIL_FALL = 15.0
-TILT = np.exp(np.linspace(-0.3, 0.3, 5))  # c: above one, inside points look strange
-TILT_SPREAD = 0.15  # prior standard deviation of log c
+FALL = np.array([1.0, 1.4, 2.0, 5.0, 15.0, 50.0, 150.0, 500.0])  # b: how soon they die out
+SEPARATED = 2.0  # b from here on is expected where nothing is known of the features
+# t and its fall e: outside points that look half familiar, and how soon these die out
+TAIL = ((0.0, 15.0), (0.08, 15.0), (0.2, 15.0), (0.25, 4.0), (0.5, 4.0))
+TILT_STEPS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # log c in standard deviations
 TRUSTED = 500  # points beyond which the error of the model itself outweighs sampling error
+LEAST_WEIGHT = 1e-6  # shapes below it are left out: they cannot be seen in the result
 GROUPS = ((0.02, 0.005), (0.1, 0.02))  # above the first, bins at least as wide as the second
+
+
+def usual_shapes() -> Vector:
+    """Weight of every shape of the outside group where nothing is known of the features, (A,)."""
+    fall = np.tile(np.repeat(FALL, len(PILE)), len(TAIL))  # in the order of _outside
+    return np.asarray((fall >= SEPARATED) / np.sum(fall >= SEPARATED))
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What is assumed of the two groups of p-values, as far as training data can tell.
+
+    Attributes
+    ----------
+    tilt : float
+        Prior standard deviation of log c; above zero, inside points may look a little stranger, or
+        more ordinary, than the rows that calibrate them.
+    shapes : array of shape (A,)
+        Prior weight of every shape of the outside group, sum one.
+    hidden_auroc : float or None
+        How well parts of training, hidden from the rest, were told from it; None if not tried.
+    """
+
+    tilt: float = 0.15
+    shapes: Vector = field(default_factory=usual_shapes)
+    hidden_auroc: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,15 +93,20 @@ def split_mixture(
     count: NDArray[np.int64],  # (m,) calibration rows that it was ranked among
     unseen: NDArray[np.bool_],  # (m,) True where the label alone puts the point outside
     *,
+    assumptions: Assumptions | None = None,
     confidence: float = 0.95,
 ) -> Mixture:
     """Posterior of the share inside and of each point's membership, by averaging over a grid."""
+    known = Assumptions() if assumptions is None else assumptions
+    used = np.flatnonzero(known.shapes > LEAST_WEIGHT)
     seen = ~unseen
     bins, back, times = np.unique(
         _grouped(rank[seen], count[seen]), axis=1, return_inverse=True, return_counts=True
     )
-    inside, outside = _bin_probabilities(bins[0], bins[1])  # (u, C), (u, A)
-    log_weight = _log_posterior(inside, outside, times.astype(np.float64))  # (C, A, S)
+    inside = _inside(bins[0], bins[1], np.exp(known.tilt * TILT_STEPS))  # (u, C)
+    outside = _outside(bins[0], bins[1])[:, used]  # (u, A)
+    log_weight = _log_likelihood(inside, outside, times.astype(np.float64))  # (C, A, S)
+    log_weight += _log_prior(known.shapes[used])
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
 
@@ -98,29 +135,46 @@ def _grouped(rank: NDArray[np.int64], count: NDArray[np.int64]) -> Vector:
     return np.stack([lower, upper]).round(12)
 
 
-def _bin_probabilities(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
-    """Mass of each group in the bin of each p-value, relative to the bin's width."""
+def shape_log_likelihood(rank: NDArray[np.int64], count: NDArray[np.int64]) -> Vector:
+    """Log likelihood of every shape of the outside group for p-values known to be of it, (A,)."""
+    bins, times = np.unique(_grouped(rank, count), axis=1, return_counts=True)
+    return np.asarray(times @ np.log(_outside(bins[0], bins[1])))
+
+
+def _inside(lower: Vector, upper: Vector, tilt: Vector) -> Vector:
+    """Mass of the inside group in the bin of each p-value, relative to the bin's width, (u, C)."""
+    lower, upper = lower[:, None], upper[:, None]
+    return np.asarray(((1 - lower) ** tilt - (1 - upper) ** tilt) / (upper - lower))
+
+
+def _outside(lower: Vector, upper: Vector) -> Vector:
+    """The same of every shape of the outside group, (u, A)."""
     width = (upper - lower)[:, None]
-    inside = ((1 - lower[:, None]) ** TILT - (1 - upper[:, None]) ** TILT) / width
     # differences of upper tails keep their digits where lower tails are all one
     a, b = (grid.ravel() for grid in np.meshgrid(PILE, FALL))
     pile = (beta.sf(lower[:, None], a, b) - beta.sf(upper[:, None], a, b)) / width  # (u, ab)
-    tail = ((1 - lower) ** TAIL_FALL - (1 - upper) ** TAIL_FALL)[:, None] / width  # (u, 1)
-    outside = np.concatenate([(1 - t) * pile + t * tail for t in TAIL], axis=1)  # (u, A)
-    return inside, np.maximum(outside, 1e-12)  # nothing is impossible
+    shapes = []
+    for share, fall in TAIL:
+        tail = ((1 - lower) ** fall - (1 - upper) ** fall)[:, None] / width  # (u, 1)
+        shapes.append((1 - share) * pile + share * tail)
+    return np.maximum(np.concatenate(shapes, axis=1), 1e-12)  # nothing is impossible
 
 
-def _log_posterior(inside: Vector, outside: Vector, times: Vector) -> Vector:
-    """Log prior plus log likelihood on the grid of tilt, outside shape and share, (C, A, S)."""
-    share_prior = np.full(len(SHARE), (1 - ALL_INSIDE - ALL_OUTSIDE) / (len(SHARE) - 2))
-    share_prior[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE
+def _log_prior(shapes: Vector) -> Vector:
+    """Log prior weight of tilt, outside shape and share, (C, A, S)."""
+    share = np.full(len(SHARE), (1 - ALL_INSIDE - ALL_OUTSIDE) / (len(SHARE) - 2))
+    share[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE
+    tilt = -0.5 * TILT_STEPS**2
+    return np.asarray(tilt[:, None, None] + np.log(shapes)[:, None] + np.log(share))
+
+
+def _log_likelihood(inside: Vector, outside: Vector, times: Vector) -> Vector:
+    """Coarsened log likelihood on the grid of tilt, outside shape and share, (C, A, S)."""
     power = 1 / (1 + times.sum() / TRUSTED)
     result = np.empty((inside.shape[1], outside.shape[1], len(SHARE)))
     other = outside.T[:, :, None] * (1 - SHARE)  # (A, u, S)
-    for c, log_c in enumerate(np.log(TILT)):
-        prior = np.log(share_prior) - 0.5 * (log_c / TILT_SPREAD) ** 2  # (S,)
-        log_density = np.log(np.outer(inside[:, c], SHARE) + other)  # (A, u, S)
-        result[c] = prior + power * (times @ log_density)
+    for c in range(inside.shape[1]):
+        result[c] = power * (times @ np.log(np.outer(inside[:, c], SHARE) + other))
     return result
 
 

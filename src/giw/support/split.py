@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from giw.checks import Array
 from giw.support.lists import benjamini_hochberg
+from giw.support.mixture import Assumptions
 from giw.support.verdict import CaseVerdict, which_case
 
 
@@ -57,6 +58,8 @@ class SupportSplit:
         The hard rule in words.
     train_cell_share : array of shape (c,)
         Share of the training distribution in each cell.
+    assumptions : Assumptions
+        What the share and the posterior rest on, as training data showed it.
     """
 
     inside: Array
@@ -75,6 +78,7 @@ class SupportSplit:
     soft: bool
     rule: str
     train_cell_share: Array
+    assumptions: Assumptions = field(default_factory=Assumptions)
 
     @property
     def leak(self) -> float:
@@ -103,6 +107,7 @@ class SupportSplit:
             _numpy(self.label_unseen),
             _numpy(self.cell),
             _numpy(self.train_cell_share),
+            assumptions=self.assumptions,
             materiality=materiality,
             negligible=negligible,
             confidence=confidence,
@@ -128,6 +133,11 @@ class SupportSplit:
             f"{len(set(self.cell.tolist()))} cells in use, "
             f"the smallest with {int(self.calibration_count.min())} rows",
         ]
+        if self.assumptions.hidden_auroc is not None:
+            lines.append(
+                f"parts of training hidden from the rest: AUROC {self.assumptions.hidden_auroc:.3f}"
+                ", the nearer to 0.5 the less can be said about the share"
+            )
         if unseen:
             lines.insert(1, f"{unseen} of them outside by label: training never saw it")
         return "\n".join(lines)

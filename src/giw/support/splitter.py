@@ -14,7 +14,7 @@ from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_pair, as_points, check_positive, like
 from giw.data.chunks import as_chunks
-from giw.support.calibration import Fold, conformal_rank, folds_of, place
+from giw.support.calibration import Sides, calibrate, conformal_rank, folds_of
 from giw.support.cells import (
     AGREEMENT,
     cells_within,
@@ -23,9 +23,11 @@ from giw.support.cells import (
     neighbour_agreement,
 )
 from giw.support.copies import first_occurrences
-from giw.support.mixture import Mixture, split_mixture
+from giw.support.halves import split_uneven_cells, tilt_of_cells, tilt_spread
+from giw.support.mixture import Assumptions, Mixture, split_mixture
 from giw.support.rows import Rows, blocks_of, means_by, only, take
 from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
+from giw.support.separation import Groups, expected_shapes, hidden_kinds
 from giw.support.split import SupportSplit
 
 FOLDS = 5  # that take turns in cross-fitting
@@ -92,6 +94,10 @@ class SupportSplitter(BaseEstimator):
         The kind of cell in use: "class", "cluster" or "none".
     classes_ : array or None
         Labels seen in training.
+    assumptions_ : Assumptions
+        Shapes of outside p-values to expect, from parts of training hidden from the rest.
+    cell_tilt_ : array of shape (c,)
+        How far p-values may be off when the distribution shifts within each cell.
 
     References
     ----------
@@ -189,7 +195,6 @@ class SupportSplitter(BaseEstimator):
                 "scorer='knn' with same_label=False, or pass a sample of the rows as one array"
             )
 
-        self.folds_ = []
         how = self._how(scorer, len(z))
         rows = len(z) if held_out is None else len(held_out)
         if held_out is None and how == "hold_out":
@@ -203,16 +208,22 @@ class SupportSplitter(BaseEstimator):
             some = _at_most(self.most_calibration, len(pool), generator).to(z.device)
             self._check_enough(len(some) - (held_out is None))
             theirs = None if pool_label is None else pool_label[some]
-            self.folds_.append(_calibrate(z, label, cell, take(pool, some), theirs, scorer))
+            sides = [Sides(z, label, take(pool, some), theirs, within=held_out is None)]
+            cells = [cell]
         else:
+            sides, cells = [], []
             for out in self._fold_rows(how, len(z), generator):
                 keep = torch.ones(len(z), dtype=torch.bool, device=z.device)
                 keep[torch.as_tensor(out, device=z.device)] = False
                 mine = None if label is None else label[keep]
                 theirs = None if label is None else label[~keep]
-                rest, held = only(z, keep), take(z, (~keep).nonzero()[:, 0])
-                self.folds_.append(_calibrate(rest, mine, cell[keep], held, theirs, scorer))
+                sides.append(Sides(only(z, keep), mine, take(z, (~keep).nonzero()[:, 0]), theirs))
+                cells.append(cell[keep])
+        self.folds_ = [calibrate(s, c, scorer) for s, c in zip(sides, cells, strict=True)]
         self._merge(z, cell)
+        if len(sides) == 1 and self.cells_ in ("class", "cluster"):
+            self._split_uneven(sides[0], generator)
+        self._doubt(sides, scorer, generator)
         self.n_features_in_ = z.shape[1]
         return self
 
@@ -231,11 +242,17 @@ class SupportSplitter(BaseEstimator):
         score = [s for s, _ in placed]
         cell = [c for _, c in placed]
         rank, count = conformal_rank(self.folds_, score, cell)
-        mixture = split_mixture(rank.cpu().numpy(), count.cpu().numpy(), unseen)
         seen = torch.as_tensor(~unseen, device=z.device)
         p_value = torch.where(seen, rank / (count + 1), 0.0)
+        assumptions = replace(
+            self.assumptions_,
+            tilt=tilt_spread(p_value.cpu().numpy(), cell[0].cpu().numpy(), self.cell_tilt_),
+        )
+        mixture = split_mixture(
+            rank.cpu().numpy(), count.cpu().numpy(), unseen, assumptions=assumptions
+        )
         mean_score = torch.stack(score).mean(dim=0)
-        return self._pack(z_val, seen, p_value, mean_score, cell[0], count, mixture)
+        return self._pack(z_val, seen, p_value, mean_score, cell[0], count, mixture, assumptions)
 
     def _pack(
         self,
@@ -246,6 +263,7 @@ class SupportSplitter(BaseEstimator):
         cell: Tensor,
         count: Tensor,
         mixture: Mixture,
+        assumptions: Assumptions,
     ) -> SupportSplit:
         threshold = self._threshold()
         posterior = torch.as_tensor(mixture.posterior, device=score.device, dtype=score.dtype)
@@ -279,6 +297,7 @@ class SupportSplitter(BaseEstimator):
             soft=soft,
             rule=rule,
             train_cell_share=like(self.train_cell_share_, z_val),
+            assumptions=assumptions,
         )
 
     def _check_parameters(self) -> None:
@@ -385,7 +404,42 @@ class SupportSplitter(BaseEstimator):
             replace(fold, merged=into, calibration_cell=into[fold.calibration_cell])
             for fold in self.folds_
         ]
-        self.train_cell_share_ = torch.bincount(into[held_out]).double() / len(held_out)  # (c,)
+        self.train_cell_share_ = _shares(into[held_out])
+
+    def _split_uneven(self, sides: Sides, generator: np.random.Generator) -> None:
+        """Split cells of two kinds of row that cannot calibrate each other."""
+        fold = split_uneven_cells(
+            self.folds_[0], sides, least=self.least_per_cell, generator=generator
+        )
+        self.folds_ = [fold]
+        self.train_cell_share_ = _shares(fold.calibration_cell)
+
+    def _doubt(self, sides: list[Sides], scorer: Scorer, generator: np.random.Generator) -> None:
+        """Measure on training data what the share of a validation sample will rest on."""
+        tilts = [
+            tilt_of_cells(
+                side.held_out,
+                fold.calibration_score,
+                fold.calibration_cell,
+                cells=len(self.train_cell_share_),
+                generator=generator,
+            )
+            for side, fold in zip(sides, self.folds_, strict=True)
+        ]
+        self.cell_tilt_ = np.sqrt(np.mean(np.square(tilts), axis=0))  # (c,)
+        kinds: list[Groups] = []
+        if self._threshold() is None:  # else a rule that knows nothing of its own errors
+            classes = self.cells_ == "class"
+            kinds = hidden_kinds(
+                sides[0],
+                self.folds_[0].merged[self.folds_[0].cell],
+                scorer,
+                by_label=classes or self.same_label,
+                classes=classes,
+                generator=generator,
+            )
+        shapes, auroc = expected_shapes(kinds)
+        self.assumptions_ = Assumptions(shapes=shapes, hidden_auroc=auroc)
 
     def _as_validation(self, z_val: Any) -> Tensor:
         z = as_points(z_val, "z_val")
@@ -414,22 +468,6 @@ class SupportSplitter(BaseEstimator):
         return ~np.isin(labels, self.classes_)
 
 
-def _calibrate(
-    z: Rows,
-    label: Tensor | None,
-    cell: Tensor,
-    held_out: Tensor,
-    held_out_label: Tensor | None,
-    scorer: Scorer,
-) -> Fold:
-    """Fit the scorer on reference rows and score the rows that it has not seen."""
-    fitted = scorer.fit(z, label)  # type: ignore[arg-type]  # in chunks for KNN only
-    nearest = KNN(k=1, relative=0.0).fit(z)
-    score, where = place(held_out, held_out_label, fitted, nearest, cell)
-    apart = torch.arange(max(int(cell.max()), int(where.max())) + 1, device=z.device)
-    return Fold(fitted, nearest, cell, apart, score, where)
-
-
 def _classes(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
     known = [values for values in labels if values is not None]
     return np.unique(np.concatenate(known)) if known else None
@@ -437,6 +475,11 @@ def _classes(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
 
 def _at_most(most: int, n: int, generator: np.random.Generator) -> Tensor:
     return torch.as_tensor(np.sort(generator.permutation(n)[:most]))
+
+
+def _shares(cell: Tensor) -> Tensor:
+    """Share of the rows in each cell, (c,)."""
+    return torch.bincount(cell).double() / len(cell)
 
 
 def _check_spread(z: Rows) -> None:

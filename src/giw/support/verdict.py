@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from giw.support.mixture import split_mixture
+from giw.support.mixture import Assumptions, split_mixture
 
 ORDINARY = 0.2  # p-values above this are hardly ever from outside
 FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -87,6 +87,7 @@ def which_case(
     cell: NDArray[np.int64],  # (m,)
     train_cell_share: NDArray[np.float64],  # (c,)
     *,
+    assumptions: Assumptions | None = None,
     materiality: float = 0.1,
     negligible: float = 0.1,
     confidence: float = 0.95,
@@ -102,6 +103,8 @@ def which_case(
         As in :class:`giw.SupportSplit`.
     train_cell_share : array of shape (c,)
         Share of the training distribution in each cell.
+    assumptions : Assumptions, optional
+        As in :class:`giw.SupportSplit`.
     materiality : float, default=0.1
         Shares below it count as none; less of it needs more validation points.
     negligible : float, default=0.1
@@ -127,6 +130,7 @@ def which_case(
             np.repeat(rank, times),
             np.repeat(calibration_count, times),
             np.repeat(label_unseen, times),
+            assumptions=assumptions,
             confidence=confidence,
         ).interval
         train = _train_outside(
