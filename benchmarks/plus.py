@@ -42,6 +42,7 @@ from giw.methods import GIW, GIWPlus
 from giw.methods.giw_plus import steady_weights, validation_ratios
 from giw.models import build, model_for
 from giw.objective import DynamicWeights
+from giw.report.paper import paper_accuracy
 from giw.shift import ShiftProblem, class_prior, label_noise, support_shift
 from giw.shift.paper import paper_setting
 from giw.training import (
@@ -112,15 +113,19 @@ def compare(options: argparse.Namespace) -> None:
                    for name in cells}  # fmt: skip
         count = max(map(len, cells.values()))
         print(f"\n### {', '.join(map(str, place))}, {count} trials\n")
+        paper = paper_accuracy(*place[:3], "giw")
+        if paper is not None:
+            print(f"The paper's GIW, one draw for all trials: {paper}\n")
         print("| method | accuracy | " + " | ".join(f"minus {name}" for name in rivals)
-              + " | effective share | seconds |")  # fmt: skip
-        print("| --- " * (len(rivals) + 4) + "|")
+              + " | minus paper | effective share | seconds |")  # fmt: skip
+        print("| --- " * (len(rivals) + 5) + "|")
         for name in sorted(cells, key=lambda name: -np.mean(list(cells[name].values()))):
             values = 100 * np.array(list(cells[name].values()))
             share = np.mean([r.weights.get("effective_share", 1.0) for r in here
                              if _name(r.run) == name])  # fmt: skip
             print(f"| {name} | {values.mean():.2f} ± {values.std(ddof=1):.2f} | "
                   + " | ".join(_paired(cells[name], cells.get(rival, {})) for rival in rivals)
+                  + f" | {'–' if paper is None else f'{values.mean() - paper.mean:+.2f}'}"
                   + f" | {share:.2f} | {seconds[name]:.1f} |")  # fmt: skip
 
 
