@@ -29,6 +29,7 @@ PLAIN = {
     "average": 0.0,
     "soft": False,
     "handover": 1.0,
+    "lean": 0.0,
     "hold_out": False,
 }
 
@@ -192,21 +193,20 @@ def test_every_step_moves_state_and_nothing_reads_the_future():
 
 def test_points_surely_inside_are_held_out_and_others_keep_a_share_of_their_risk():
     batch = a_batch()._replace(inside=torch.tensor([0.95, 0.5, 0.4, 0.0, 1.0, 0.1]))
+    method = GIWPlus(handover=0.8, lean=0.0)
     torch.testing.assert_close(
-        GIWPlus(handover=0.8)._inside(batch), torch.tensor([1.0, 0.4, 0.32, 0.0, 1.0, 0.08])
+        method._inside(batch), torch.tensor([1.0, 0.4, 0.32, 0.0, 1.0, 0.08])
     )
-    torch.testing.assert_close(
-        GIWPlus(handover=0.8, hold_out=False)._inside(batch), 0.8 * batch.inside
-    )
+    torch.testing.assert_close(replace(method, hold_out=False)._inside(batch), 0.8 * batch.inside)
 
 
 def test_leaning_gives_a_share_of_the_validation_term_to_training():
-    """Membership tau + (1 - tau) s: the validation term shrinks, and training gains as much."""
+    """Membership kappa (tau + (1 - tau) s): what validation points lose, training gains."""
     net, batch = FunctionalNet(toy_net()), a_batch()
     train_loss, val_loss = losses(net, net.params(), batch)
-    outside = 1 - batch.inside
-    expected = (1 - 0.7 * outside.mean()) * train_loss.mean() + 0.7 * (outside * val_loss).mean()
-    method = GIWPlus(weights="uniform", **PLAIN | {"lean": 0.3})
+    share = 0.8 * torch.where(batch.inside > 0, 1.0, 0.3)
+    expected = share.mean() * train_loss.mean() + ((1 - share) * val_loss).mean()
+    method = GIWPlus(weights="uniform", **PLAIN | {"lean": 0.3, "handover": 0.8})
     torch.testing.assert_close(value(method, batch), expected)
 
 
@@ -242,7 +242,7 @@ def test_training_images_are_not_moved_twice(augmented):
     assert (MOVED_TOO in state) == (not augmented)
 
 
-def test_a_blend_is_the_mean_of_steady_and_matched_weights():
+def test_a_blend_is_the_geometric_mean_of_steady_and_matched_weights():
     evidence, _ = noisy_evidence(n=60, m=12)
     params = {"weight": torch.tensor([[-2.0], [2.0]])}
     batch = Batch(
@@ -259,7 +259,8 @@ def test_a_blend_is_the_mean_of_steady_and_matched_weights():
         found[weights], _ = method._weigh(
             params | method.state(evidence, None, params), batch, 2, *own
         )
-    torch.testing.assert_close(found["blend"], (found["steady"] + found["batch"]) / 2)
+    both = (found["steady"] * found["batch"]).sqrt()
+    torch.testing.assert_close(found["blend"], both / both.mean())
     assert (found["steady"] - found["batch"]).abs().max() > 0.1
 
 
@@ -269,9 +270,9 @@ def test_alpha_is_the_mean_of_the_membership_in_use():
         SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
         membership=torch.tensor([0.95, 0.3, 0.0, 0.6]),
     )
-    held = GIWPlus(handover=0.8).state(evidence, split, {})
+    held = GIWPlus(handover=0.8, lean=0.0).state(evidence, split, {})
     assert held[ALPHA] == pytest.approx((1 + 0.24 + 0 + 0.48) / 4)
-    soft = GIWPlus(handover=0.8, hold_out=False).state(evidence, split, {})
+    soft = GIWPlus(handover=0.8, lean=0.0, hold_out=False).state(evidence, split, {})
     assert soft[ALPHA] == pytest.approx(0.8 * (0.95 + 0.3 + 0 + 0.6) / 4)
 
 
@@ -325,6 +326,7 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
         ({"lean": 2.0}, "lean must lie between 0 and 1"),
         ({"copies": 0}, "copies must be at least 1"),
         ({"noise": -1.0}, "noise must not be negative"),
+        ({"doubt": -0.1}, "doubt must not be negative"),
         ({"split_on": "loss"}, "auto, hidden, input"),
     ],
 )

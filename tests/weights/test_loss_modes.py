@@ -69,6 +69,15 @@ def test_ratios_are_observed_over_expected_with_half_a_point_more_on_both_sides(
     torch.testing.assert_close(mode_ratio(counts), torch.tensor([7.5 / 4.7, 0.5 / 3.3]))
 
 
+def test_less_doubt_empties_a_mode_that_lacks_points_and_lifts_none():
+    lacking = counts_of([0.0] * 7, 0.4)
+    torch.testing.assert_close(mode_ratio(lacking, doubt=0.1)[1], torch.tensor(0.1 / 2.9))
+    assert mode_ratio(lacking, doubt=0.0)[1] == 0
+    crowded = counts_of([0.0] * 6 + [0.99], 0.01)
+    torch.testing.assert_close(mode_ratio(crowded, doubt=0.0)[1], torch.tensor(1.5 / 0.57))
+    torch.testing.assert_close(mode_ratio(torch.zeros(2, 2), doubt=0.0), torch.ones(2))
+
+
 def test_points_outside_do_not_count():
     counts = counts_of([0.0, 0.99], 0.5, inside=[1.0, 0.0])
     torch.testing.assert_close(counts, torch.tensor([[1.0, 0.0], [0.5, 0.5]]))

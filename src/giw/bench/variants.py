@@ -10,9 +10,8 @@
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
 ``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
-``plus_blend``          the mean of GIW's weights and those of GIW+
-``plus_move_all``       training images are moved about as copies are; ``plus_move_all_lean`` leans
-                        on training by 0.4, ``plus_move_all_batch`` has GIW's weights
+``plus_blend``          the geometric mean of GIW's weights and those of GIW+
+``plus_move_all``       training images are moved about as copies are
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
 ``pooled_data``         DFR on training and validation data with balanced classes
@@ -207,11 +206,9 @@ PLUS: dict[str, dict[str, object]] = {
     "plus_no_hold_out": {"hold_out": False},
     "plus_blend": {"weights": "blend"},
     "plus_move_all": {"augment_training": True},
-    "plus_move_all_lean": {"augment_training": True, "lean": 0.4},
-    "plus_move_all_batch": {"augment_training": True, "weights": "batch"},
-    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0},
+    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0, "lean": 0.0},
 }
-PLUS_NUMBERS = ("handover", "lean", "copies", "mix", "bend", "average", "window", "upper")
+PLUS_NUMBERS = ("handover", "lean", "copies", "mix", "bend", "average", "window", "upper", "doubt")
 KNOWN = (
     *SIMPLE,
     *PLUS,

@@ -18,8 +18,9 @@ r"""GIW+: generalized importance weighting with steady weights and a tempered va
 - *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside, and the
   validation points inside carry the rest themselves. The risk is the same for every
   :math:`\kappa`, and a split in error costs less.
-- *Lean* :math:`\tau`: :math:`\kappa s_j` becomes :math:`\tau + (1 - \tau) \kappa s_j`. Training
-  data then count for more than their share of the risk, because they are thousands.
+- *Lean* :math:`\tau`: :math:`\kappa s_j` becomes :math:`\kappa (\tau + (1 - \tau) s_j)`, outside
+  points included. Training data so count for more than their share of the risk, because they are
+  thousands. Pooled is the case in which every one of these numbers is one half.
 - *Held-out points*: where :math:`s_j` is 0.9 or more, :math:`\kappa s_j` is set to one. Such points
   are not trained on at all, and their losses keep telling the truth about the modes.
 - *Copies*: each validation point comes K times, moved about where training moves images about
@@ -97,8 +98,8 @@ class GIWPlus(GIW):
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
     weights : {"steady", "batch", "blend", "uniform"}, default="steady"
-        By modes of losses over a window of steps; by matching each batch, as GIW does; the mean of
-        the two; or none.
+        By modes of losses over a window of steps; by matching each batch, as GIW does; the
+        geometric mean of the two; or none.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
@@ -107,9 +108,10 @@ class GIWPlus(GIW):
     hold_out : bool, default=True
         Hand points over whole that are inside almost surely, and follow the modes of losses by
         them. Without it, modes count as they did on the pretrained net.
-    lean : float, default=0.0
-        Share of the validation term that is given to weighted training data in addition. More of it
-        over-fits validation points outside less, and neglects them where a net cannot fit both.
+    lean : float, default=0.5
+        Share of the risk outside, times ``handover``, that is given to weighted training data
+        although they know nothing of it. More of it over-fits validation points outside less, and
+        neglects them where a net cannot fit both.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
     mix : float, default=0.0
@@ -132,6 +134,10 @@ class GIWPlus(GIW):
         Batches that the histogram of losses remembers.
     upper : float, default=20
         Largest weight.
+    doubt : float, default=0.02
+        Validation points that a mode of losses must lack before its weight falls to one half. More
+        of it leaves flipped labels more weight; less of it drops hard points sooner, which no
+        validation point inside happens to be like.
     """
 
     name: ClassVar[str] = "giw_plus"
@@ -139,7 +145,7 @@ class GIWPlus(GIW):
     soft: bool = True
     handover: float = 0.8
     hold_out: bool = True
-    lean: float = 0.0
+    lean: float = 0.5
     copies: int = 4
     mix: float = 0.0
     augment: bool = True
@@ -149,6 +155,7 @@ class GIWPlus(GIW):
     average: float = 0.999
     window: float = 50.0
     upper: float = 20.0
+    doubt: float = 0.02
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
@@ -161,8 +168,9 @@ class GIWPlus(GIW):
         for name in ("copies", "window", "upper"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.noise >= 0:
-            raise ValueError(f"noise must not be negative, got {self.noise}")
+        for name in ("noise", "doubt"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
     def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
         """What the weights know of validation data, and where histogram and averages start."""
@@ -209,9 +217,8 @@ class GIWPlus(GIW):
 
     def _handed_over(self, membership: Tensor) -> Tensor:
         """How far training data carry the risk of each validation point."""
-        share = self.handover * membership
-        share = torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
-        return self.lean + (1 - self.lean) * share
+        share = self.handover * (self.lean + (1 - self.lean) * membership)
+        return torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
 
     def _inside(self, batch: Batch) -> Tensor:
         return self._handed_over(batch.inside)
@@ -274,7 +281,9 @@ class GIWPlus(GIW):
         weight, state = self._steady(params, batch, n_classes, train_loss, val_loss)
         if self.weights == "blend":
             matched = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
-            weight = (weight + matched) / 2
+            both = (weight * matched).sqrt()
+            mean = both.mean()
+            weight = both / torch.where(mean > 0, mean, 1.0)
         return weight, state
 
     def _steady(
@@ -296,7 +305,8 @@ class GIWPlus(GIW):
                     (batch.inside >= SURE).float(),
                 )
                 counts = moved_counts(params[COUNTS].detach(), now, window=self.window)
-            modes = bounded_modes(mode_ratio(counts), mode_ratio(first))
+            now, before = (mode_ratio(c, doubt=self.doubt) for c in (counts, first))
+            modes = bounded_modes(now, before)
             table = steady_weights(seen, params[CLASSES].detach(), modes, upper=self.upper)
             return at_points(table, nodes, classes), {HISTOGRAM: seen, COUNTS: counts}
 

@@ -8,8 +8,8 @@ only: how many of them lie in the upper mode, beside how many were expected from
 .. math:: r_{\rm high} = \frac{O + a}{E + a}, \qquad O = \sum_j s_j h_j, \quad
           E = \sum_j s_j\, p_{\rm tr}({\rm high} \mid y_j) ,
 
-and likewise for the lower mode. The prior count a is all the shrinkage there is: where few are
-expected, both ratios stay near one, whatever is observed.
+and likewise for the lower mode. The prior count a is all the shrinkage there is: where far fewer
+than a are expected, both ratios stay near one, whatever is observed.
 
 References
 ----------
@@ -75,6 +75,18 @@ def moved_counts(counts: Tensor, batch: Tensor, *, window: float) -> Tensor:
     return torch.where(found > 0, counts + (scaled - counts) / window, counts)
 
 
-def mode_ratio(counts: Tensor) -> Tensor:
-    """Ratio of validation to training for the lower and the upper mode, (2,), shrunk to one."""
-    return (counts[0] + PRIOR_COUNT) / (counts[1] + PRIOR_COUNT)
+def mode_ratio(counts: Tensor, *, doubt: float = PRIOR_COUNT) -> Tensor:
+    """Ratio of validation to training for the lower and the upper mode, (2,), shrunk to one.
+
+    Parameters
+    ----------
+    counts : Tensor of shape (2, 2)
+        Of :func:`mode_counts`.
+    doubt : float
+        Prior count of a mode that has fewer validation points than expected; less of it empties
+        such a mode sooner. A mode that has more is always shrunk by ``PRIOR_COUNT``: one hard
+        point among few would otherwise lift a rare mode to any height.
+    """
+    observed, expected = counts
+    prior = torch.where(observed < expected, doubt, PRIOR_COUNT)
+    return (observed + prior) / (expected + prior)
