@@ -155,6 +155,11 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
         missing = np.array([v is None or v != v for v in labels], dtype=bool)
     if np.any(missing):
         raise ValueError(f"{name} holds {int(np.sum(missing))} missing labels; drop those rows")
+    if labels.dtype == object and len({isinstance(v, str) for v in labels}) > 1:
+        raise ValueError(
+            f"{name} holds text and other labels, which cannot be put in "
+            f"order; make them one kind, for example {name}.astype(str)"
+        )
     return labels
 
 

@@ -69,6 +69,17 @@ def test_predictions_are_the_models_own(tables, model, tmp_path, ending):
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
+def test_rows_without_a_label_are_predicted_and_not_counted(tables, model, tmp_path):
+    frame = pd.read_csv(tables[1])
+    frame.loc[frame.index[3:], "y"] = None
+    frame.to_csv(tmp_path / "to_label.csv", index=False)
+    result = run("predict", model, tmp_path / "to_label.csv", "-o", tmp_path / "p.csv", "--json")
+    assert result.exit_code == 0, result.output
+    said = pd.read_csv(tmp_path / "p.csv")["prediction"]
+    assert len(said) == 45
+    assert json.loads(result.stdout)["accuracy"] == (said[:3] == frame["y"][:3]).mean()
+
+
 def test_columns_are_found_by_name_and_others_ignored(tables, model, tmp_path):
     frame = pd.read_csv(tables[1]).assign(more=1)
     frame[["more", "income", "x", "town"]].to_csv(tmp_path / "other.csv", index=False)

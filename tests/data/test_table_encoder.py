@@ -84,6 +84,22 @@ def test_columns_nobody_can_learn_from_are_left_out_with_a_note():
     encoder.check(table, strict=True)  # what was left out is not a stranger
 
 
+def test_a_word_among_measured_numbers_does_not_cost_the_column():
+    """Left out as text, the column would be missed by nobody who reads no notes."""
+    values = [f"{j / 7:.3f}" for j in range(300)]
+    values[5] = "n/k"
+    table = Table({"a": text(*values), "b": np.arange(300.0)}, source="train.csv")
+    with pytest.raises(ValueError, match=r"train\.csv: column 'a' .* 'n/k' in row 5; leave"):
+        TableEncoder.fit(table)
+    assert TableEncoder.fit(table, categorical=["a"]).left_out == ("a",)
+
+
+def test_numbers_written_as_text_are_named_so():
+    """They may be identifiers, so they are left out; the note says what to do if not."""
+    table = Table({"id": text(*(f"{j:05d}" for j in range(300))), "b": np.arange(300.0)})
+    assert "holds numbers written as text" in TableEncoder.fit(table).notes[0]
+
+
 def test_numbers_can_be_declared_names():
     train = Table({"zip": np.array([100.0, 200.0, np.nan, 1.5])})
     encoder = TableEncoder.fit(train, categorical=["zip"])

@@ -150,7 +150,7 @@ def bad(**change):
         ({"X": np.full((160, 2), np.nan)}, "X holds 320 NaN or infinite"),
         ({"X_val": np.full((18, 2), np.inf)}, "X_val holds 36 NaN or infinite"),
         ({"X": np.zeros((0, 2)), "y": np.zeros(0)}, "0 sample"),
-        ({"X_val": np.zeros((0, 2)), "y_val": np.zeros(0)}, "0 sample"),
+        ({"X_val": np.zeros((0, 2)), "y_val": np.zeros(0)}, "X_val has no rows"),
         ({"X": np.zeros(160)}, "Reshape your data"),
         ({"X_val": np.zeros((18, 3))}, "same columns"),
         ({"y": np.zeros(5)}, r"shape \(160,\), got \(5,\)"),

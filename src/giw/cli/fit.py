@@ -165,7 +165,7 @@ def _labels(
 
 
 def _kind(labels: NDArray[Any]) -> str:
-    return f"text such as {labels[0]!r}" if labels.dtype.kind == "U" else "numbers"
+    return f"text such as {str(labels[0])!r}" if labels.dtype.kind == "U" else "numbers"
 
 
 def _estimator(

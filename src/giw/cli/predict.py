@@ -29,7 +29,7 @@ def predict(
 
     Writes one row per row of DATA, in its order: the prediction, and the probability of each
     class. Columns are found by name; columns that the model does not know are ignored. If DATA
-    has the label, the accuracy is shown too.
+    has the label, the accuracy over the rows that have one is shown too.
 
     Example:
 
@@ -42,7 +42,8 @@ def predict(
         if out.suffix not in ENDINGS:
             raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
         check_writable(out, "name another file with --out")
-        from giw.data import TableEncoder, read_table
+        from giw.data import Table, TableEncoder, read_table
+        from giw.data.tables import missing_in
         from giw.estimators.saving import load_with_notes
 
         estimator, notes = load_with_notes(model)
@@ -59,8 +60,10 @@ def predict(
         label = notes["label"]
         accuracy = None
         if label in table.columns:
-            truth = table.labels(label)
-            accuracy = float((truth.astype(str) == prediction.astype(str)).mean())
+            known = ~missing_in(table.columns[label])  # rows to be labelled have none yet
+            if known.any():
+                truth = Table({label: table.columns[label][known]}).labels(label)
+                accuracy = float((truth.astype(str) == prediction[known].astype(str)).mean())
         write_predictions(out, prediction, probability, estimator.classes_)
         say_notes(table.notes, quiet=quiet or as_json)
         if as_json:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from giw.data.tables import Column, Table, did_you_mean, listed, missing_in
 
+MOST_WORDS = 0.1  # share of words that a column of numbers holds by mistake
 MOST_CATEGORIES = 30  # of a column that get a feature each; rarer ones share one
 MISSING, UNSEEN, RARE = "(missing)", "(unseen)", "(rare)"
 
@@ -106,8 +107,14 @@ class TableEncoder:
                 text = as_text(column)
                 kinds, count = np.unique(text[~gone].astype(str), return_counts=True)
                 if len(kinds) > max(100, 0.5 * (~gone).sum()):
+                    is_number = name not in categorical and _numbers_as_text(
+                        text, name, train.source
+                    )
                     notes.append(
-                        f"column {name!r} has another text in almost every row and is left out"
+                        f"column {name!r} holds numbers written as text and is left out; convert "
+                        "them if they measure something"
+                        if is_number
+                        else f"column {name!r} has another text in almost every row and is left out"
                     )
                     continue
                 order = np.argsort(-count, kind="stable")
@@ -121,7 +128,9 @@ class TableEncoder:
                     NumberColumn(name, float(np.median(column[~gone])), indicator=indicator)
                 )
         if not columns:
-            raise ValueError(f"{train.source} has no column to learn from besides the label")
+            raise ValueError(
+                "; ".join((f"{train.source} has no column to learn from besides the label", *notes))
+            )
         kept = {column.name for column in columns}
         left_out = tuple(name for name in train.columns if name not in kept)
         return cls(tuple(columns), left_out, tuple(notes))
@@ -195,6 +204,26 @@ def as_text(column: Column) -> Column:
         None if v != v else f"{v:.0f}" if float(v).is_integer() else repr(float(v)) for v in column
     ]
     return text
+
+
+def _numbers_as_text(text: Column, name: str, source: str) -> bool:
+    """Whether all texts are numbers; measured numbers with a few words among them are refused."""
+    words: list[int] = []
+    measured, count = 0, 0
+    for row, value in enumerate(text):
+        if value is None:
+            continue
+        count += 1
+        try:
+            measured += not float(value).is_integer()
+        except ValueError:
+            words.append(row)
+    if words and len(words) <= MOST_WORDS * count and measured > count / 2:
+        raise ValueError(
+            f"{source}: column {name!r} holds numbers but for {len(words)} rows, such as "
+            f"{text[words[0]]!r} in row {words[0]}; leave missing values empty, or drop the column"
+        )
+    return not words
 
 
 def _no_text(values: Column, name: str, source: str) -> Column:

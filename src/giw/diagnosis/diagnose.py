@@ -28,6 +28,7 @@ from giw.support import SupportSplit, SupportSplitter
 from giw.weights import effective_sample_size
 
 MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
+FEWEST_TRAINING_ROWS = 20  # one in twenty is the least p-value that the split needs
 MOST_TESTED = 4_000  # rows of either side from which a model learns to tell them apart
 MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
 STEPS = ("features", "support", "outside rows", "tests", "weights", "labels")
@@ -95,6 +96,11 @@ def diagnose(
     table, val_table = (x.table if isinstance(x, TableSample) else x for x in (X, X_val))
     features = as_features(table, val_table, feature_names)
     n, m = len(features.z_train), len(features.z_val)
+    if n < FEWEST_TRAINING_ROWS:
+        raise ValueError(
+            f"need at least {FEWEST_TRAINING_ROWS} training rows to tell inside from outside, "
+            f"got {n}"
+        )
     labels, names = _codes(y, y_val, n, m, drawn, drawn_val)
     place = np.arange(n) if drawn is None else drawn.rows  # rows as the user counts them
     place_val = np.arange(m) if drawn_val is None else drawn_val.rows

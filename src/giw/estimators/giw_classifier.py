@@ -21,6 +21,7 @@ from giw.estimators.handover import best_handover, handover_losses
 from giw.estimators.inputs import (
     as_net_input,
     check_labels_not_needed,
+    check_same_columns,
     class_labels,
     has_validation,
     joint_classes,
@@ -193,6 +194,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         labels = class_labels(y, len(x_train), "y", self)
         x_val, val_labels = x_train[:0], labels[:0]
         if validates:
+            check_same_columns(X, X_val)
             x_val = self._validation_input(X_val, x_train)
         if y_val is not None:
             val_labels = class_labels(y_val, len(x_val), "y_val", self)
@@ -217,6 +219,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             decay_every=max(1, self.max_epochs // 2),
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
+        if self.module is not None:
+            _check_output(module, data.x_train[:2], len(self.classes_))
         method = self._with_handover(method, module, data, config, seed, ranks)
         self.cross_fitted_loss_ = None
         if self.early_stopping and validates:
@@ -263,6 +267,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
 
     def _validation_input(self, X_val: Any, x_train: Tensor) -> Tensor:
         columns = np.shape(X_val)[1:]
+        if np.shape(X_val)[:1] == (0,):
+            raise ValueError("X_val has no rows; pass X_val=None for plain training")
         if columns != tuple(x_train.shape[1:]) and len(columns) > 0:
             raise ValueError(
                 f"points of X have shape {tuple(x_train.shape[1:])} and points of X_val "
@@ -331,6 +337,25 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         if x.dtype == torch.uint8:
             return x
         return (x - self._center) / self._spread
+
+
+def _check_output(module: nn.Module, x: Tensor, classes: int) -> None:
+    """A net that does not fit the data is told before any training, by what it does to two points.
+
+    A layer that cannot take them says so in its own words.
+    """
+    try:
+        logits = predict_in_blocks(FunctionalNet(module), dict(module.named_parameters()), x)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        said = str(error).splitlines()[0]
+        raise ValueError(
+            f"module cannot take points of shape {tuple(x.shape[1:])}: {said}"
+        ) from error
+    if tuple(logits.shape) != (len(x), classes):
+        raise ValueError(
+            f"module must give {classes} numbers per point, one per class, got shape "
+            f"{tuple(logits.shape[1:])}; let its last layer have {classes} outputs"
+        )
 
 
 def _as_numpy(split: SupportSplit) -> SupportSplit:

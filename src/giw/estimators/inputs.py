@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor
 
 from giw.checks import as_labels, as_tensor
+from giw.estimators.rows import refuse_dates
 from giw.methods import METHODS
 from giw.training import Method
 
@@ -35,6 +36,7 @@ def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) ->
         if reset:
             estimator.n_features_in_ = int(x[0].numel())
         return x.cpu()
+    refuse_dates(X, name, estimator)
     table = validate_data(estimator, X, reset=reset, ensure_all_finite=False)
     return as_tensor(table, name).to(torch.float32)
 
@@ -75,6 +77,48 @@ def joint_classes(
         )
     codes = codes.reshape(-1).astype(np.int64)
     return classes, codes[: len(y)], codes[len(y) :]
+
+
+def check_table(X: Any, name: str) -> None:
+    """Rows and columns, and at least one row."""
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} must be a table of shape (n, d), got shape {shape}. Reshape your data: "
+            + (
+                f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
+                if len(shape) == 1
+                else f"{name}.reshape(len({name}), -1) makes each point a row"
+            )
+        )
+
+
+def check_same_columns(X: Any, X_val: Any) -> None:
+    """Two frames need the same columns in the same order; the way out depends on what differs."""
+    if not (hasattr(X, "columns") and hasattr(X_val, "columns")):
+        return
+    names, val_names = list(X.columns), list(X_val.columns)
+    if names == val_names:
+        return
+    if sorted(map(str, names)) == sorted(map(str, val_names)):
+        raise ValueError("X_val has the columns of X in another order; pass X_val[list(X.columns)]")
+    lacks = [name for name in names if name not in val_names]
+    more = [name for name in val_names if name not in names]
+    parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
+    raise ValueError(f"X_val {' and '.join(parts)}; both need the same columns")
+
+
+def check_estimator_instance(estimator: Any, name: str = "estimator") -> None:
+    """Something to clone and fit, and not its class."""
+    if isinstance(estimator, type):
+        raise ValueError(
+            f"{name} must be an instance, got the class {estimator.__name__}; call it: "
+            f"{estimator.__name__}()"
+        )
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        raise ValueError(
+            f"{name} must be a scikit-learn estimator with fit and predict, got {estimator!r}"
+        )
 
 
 def has_validation(X_val: Any, y_val: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -28,9 +29,22 @@ from sklearn.utils.validation import (
 from giw.checks import as_generator
 from giw.estimators.cross_fit import MANY, CrossFit, cross_fit, refined
 from giw.estimators.epochs import stratified_folds
-from giw.estimators.inputs import class_labels, joint_classes
+from giw.estimators.inputs import (
+    check_estimator_instance,
+    check_same_columns,
+    check_table,
+    class_labels,
+    joint_classes,
+)
 from giw.estimators.ratios import FittedRatio, fit_ratio, ratio_named
-from giw.estimators.rows import as_rows, features_for_split, rows_of, stacked
+from giw.estimators.rows import (
+    as_rows,
+    features_for_split,
+    is_frame,
+    refuse_dates,
+    rows_of,
+    stacked,
+)
 from giw.estimators.saving import SavesToFolder
 from giw.estimators.static_weights import (
     effective_trust,
@@ -100,6 +114,11 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         """All of the fit but the labels' own checks."""
         base = self._base()
         weight_keyword(base)  # refuse before any work is done
+        if self.splitter is not None and not isinstance(self.splitter, SupportSplitter):
+            raise ValueError(
+                f"splitter must be a giw.SupportSplitter, got {self.splitter!r}; a scorer goes "
+                "inside: giw.SupportSplitter(scorer=…)"
+            )
         if self.weigh_on not in WEIGH_ON:
             raise ValueError(f"weigh_on must be one of {WEIGH_ON}, got {self.weigh_on!r}")
         generator = as_generator(self.random_state)
@@ -261,16 +280,27 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         if category is not None:
             warnings.warn(text, category, stacklevel=5)
 
-    def _check_columns(self, X: Any, X_val: Any) -> None:
+    def _checked_tables(self, X: Any, X_val: Any) -> Any:
+        """X_val, a frame if X is one; columns are counted and named as scikit-learn does."""
+        check_table(X, "X")
         validate_data(self, X, reset=True, skip_check_array=True)
+        refuse_dates(X, "X", self._base())
         if X_val is None:
-            return
+            return None
+        check_table(X_val, "X_val")
+        check_same_columns(X, X_val)
+        refuse_dates(X_val, "X_val", self._base())
         if np.ndim(X_val) == 2 and np.shape(X_val)[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {self.n_features_in_} columns and X_val {np.shape(X_val)[1]}; both need "
                 "the same columns in the same order"
             )
         validate_data(self, X_val, reset=False, skip_check_array=True)
+        if _rows(X_val) == 0:
+            raise ValueError("X_val has no rows; pass X_val=None for a plain fit")
+        if is_frame(X) and not is_frame(X_val) and not sparse.issparse(X_val):
+            return type(X)(np.asarray(X_val), columns=X.columns)
+        return X_val.to_numpy() if is_frame(X_val) and not is_frame(X) else X_val
 
 
 def _trusts(fitted: FittedRatio, inside: Vector) -> tuple[float, float]:
@@ -361,11 +391,12 @@ class ReweightedClassifier(ClassifierMixin, _Reweighted):
         Without validation data this is the plain fit, and a warning says so. Without ``y_val``
         weights are estimated on X alone, and outside points cannot join.
         """
+        check_estimator_instance(self._base())
         if not is_classifier(self._base()):
             raise ValueError(
                 f"{type(self._base()).__name__} is no classifier; use giw.ReweightedRegressor"
             )
-        self._check_columns(X, X_val)
+        X_val = self._checked_tables(X, X_val)
         labels = class_labels(y, _rows(X), "y", self)
         val_labels = labels[:0]
         if y_val is not None:
@@ -421,11 +452,12 @@ class ReweightedRegressor(RegressorMixin, _Reweighted):
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> ReweightedRegressor:
         """Fit to (X, y), steered and completed by (X_val, y_val) from the test distribution."""
+        check_estimator_instance(self._base())
         if is_classifier(self._base()):
             raise ValueError(
                 f"{type(self._base()).__name__} is a classifier; use giw.ReweightedClassifier"
             )
-        self._check_columns(X, X_val)
+        X_val = self._checked_tables(X, X_val)
         target = _targets(y, X, "y", self)
         val_target = None
         if y_val is not None:
@@ -450,6 +482,12 @@ def _targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> NDArray[np.
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    kind = getattr(getattr(y, "dtype", np.asarray(y).dtype), "kind", "")
+    if kind in ("U", "S", "M", "m") or any(isinstance(value, str) for value in np.ravel(y)[:1]):
+        raise ValueError(
+            f"{name} must hold numbers, got {'dates or times' if kind in ('M', 'm') else 'text'}; "
+            "for classes take giw.ReweightedClassifier"
         )
     values = column_or_1d(y, warn=True, dtype=np.float64)
     check_consistent_length(X, values)

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 from sklearn.base import BaseEstimator, is_classifier
 
-from giw.checks import as_generator
+from giw.checks import as_generator, as_labels
 from giw.estimators.epochs import stratified_folds
+from giw.estimators.inputs import check_estimator_instance, check_same_columns
 from giw.estimators.ratios import fit_ratio
 from giw.estimators.rows import as_rows, features_for_split, rows_of
 from giw.estimators.static_weights import effective_trust, likelihood_trust, shrunk
@@ -247,8 +248,16 @@ def estimate_risk(
     random_state : int, numpy generator or None, default=None
     """
     generator = as_generator(random_state)
+    if not hasattr(model, "predict") or isinstance(model, type):
+        raise ValueError(f"model must be a fitted estimator with predict, got {model!r}")
+    if fitted_to_train:
+        check_estimator_instance(model, "model")
     X, X_val, y, y_val = _data(X, y, X_val, y_val)
+    if len(y_val) < 2:
+        raise ValueError(f"need at least two validation points for an interval, got {len(y_val)}")
     measure, metric = _measure(model, loss)
+    _check_kind(model, y, "y")
+    _check_kind(model, y_val, "y_val")
     val_loss = measure(y_val, model.predict(X_val))
     notes: tuple[str, ...] = ()
     if fitted_to_train:
@@ -327,19 +336,43 @@ def inside_and_weight(X: Any, X_val: Any, generator: np.random.Generator) -> tup
 
 def _data(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
     points, val_points = as_rows(X, "X"), as_rows(X_val, "X_val")
-    labels, val_labels = np.asarray(y), np.asarray(y_val)
-    for rows, values, name in ((points, labels, "y"), (val_points, val_labels, "y_val")):
-        if values.shape != (len(rows),):
-            raise ValueError(
-                f"need one label per point: {name} of shape ({len(rows)},), got {values.shape}"
-            )
+    check_same_columns(points, val_points)
+    for values, name in ((y, "y"), (y_val, "y_val")):
+        if values is None:
+            raise ValueError(f"{name} is None; a risk is of labels, pass those of all points")
+    labels, val_labels = as_labels(y, len(points), "y"), as_labels(y_val, len(val_points), "y_val")
     return points, val_points, labels, val_labels
 
 
+def _classifies(model: Any) -> bool:
+    """Also of a model that is not scikit-learn's."""
+    try:
+        return bool(is_classifier(model))
+    except (AttributeError, TypeError):
+        return hasattr(model, "predict_proba") or hasattr(model, "classes_")
+
+
+def _check_kind(model: Any, y: NDArray[Any], name: str) -> None:
+    """Text never equals a number: an accuracy of zero would be no finding."""
+    known = getattr(model, "classes_", None)
+    if not isinstance(known, np.ndarray) or not len(known) or not len(y):
+        return
+    if isinstance(known[0], str) != isinstance(y[0], str):
+        raise ValueError(
+            f"the model knows classes such as {known.tolist()[0]!r} and {name} holds "
+            f"{y.tolist()[0]!r}; give the labels that it was fitted to"
+        )
+
+
 def _measure(model: BaseEstimator, loss: Loss | None) -> tuple[Callable[..., Vector], str]:
+    if loss is not None and not callable(loss):
+        raise ValueError(
+            f"loss must be a function of (labels, predictions), got {loss!r}; None is accuracy, or "
+            "squared error of a regressor"
+        )
     if loss is not None:
         return lambda y, found: _losses(loss, y, found), getattr(loss, "__name__", "loss")
-    if is_classifier(model):
+    if _classifies(model):
         return lambda y, found: (np.asarray(found) == y).astype(np.float64), "accuracy"
     return lambda y, found: np.square(np.asarray(found, dtype=np.float64) - y), "squared error"
 
@@ -357,4 +390,4 @@ def _losses(loss: Loss, y: NDArray[Any], found: NDArray[Any]) -> Vector:
 
 
 def _strata(model: BaseEstimator, y: NDArray[Any]) -> NDArray[Any]:
-    return y if is_classifier(model) else np.zeros(len(y))
+    return y if _classifies(model) else np.zeros(len(y))

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from giw.data import Table, TableEncoder, table_from_frame
+
+HUGE = 1e100  # squares of larger numbers may be infinite
 
 
 def is_frame(X: Any) -> bool:
@@ -26,8 +29,38 @@ def stacked(first: Any, second: Any) -> Any:
     if is_frame(first) and is_frame(second):
         import pandas as pd
 
-        return pd.concat([first, second], ignore_index=True)
+        return pd.concat(_same_categories(first, second), ignore_index=True)
     return np.concatenate([np.asarray(first), np.asarray(second)])
+
+
+def _same_categories(first: Any, second: Any) -> tuple[Any, Any]:
+    """Two frames whose categories can be stacked: those of both, the first frame's first.
+
+    pandas makes plain text of categories that differ, and boosted trees refuse text.
+    """
+    import pandas as pd
+
+    for j, name in enumerate(first.columns):
+        kinds = [side.dtypes.iloc[j] for side in (first, second)]
+        if kinds[0] == kinds[1] or not isinstance(kinds[0], pd.CategoricalDtype):
+            continue
+        added = pd.Index(second.iloc[:, j].dropna().unique()).difference(kinds[0].categories)
+        both = pd.CategoricalDtype([*kinds[0].categories, *added])
+        first, second = (side.astype({name: both}) for side in (first, second))
+    return first, second
+
+
+def refuse_dates(X: Any, name: str, estimator: Any) -> None:
+    """Dates are no numbers to an estimator that does not make some of them itself."""
+    if not is_frame(X) or isinstance(estimator, Pipeline) or hasattr(estimator, "estimator"):
+        return
+    for column, kind in X.dtypes.items():
+        if getattr(kind, "kind", None) in ("m", "M"):
+            raise ValueError(
+                f"{name}: column {column!r} holds dates or times ({kind}), which "
+                f"{type(estimator).__name__} cannot take; make numbers of them, for example "
+                f"{name}[{column!r}].astype('int64')"
+            )
 
 
 def as_rows(X: Any, name: str) -> Any:
@@ -50,6 +83,9 @@ def features_for_split(X: Any, X_val: Any) -> tuple[NDArray[np.float64], NDArray
     train, val = _table(X, "X"), _table(X_val, "X_val")
     encoder = TableEncoder.fit(train, val)
     z, z_val = encoder.encode(train), encoder.encode(val)
+    largest = np.abs(z).max(axis=0)
+    largest = np.where(largest > HUGE, largest, 1.0)
+    z, z_val = z / largest, z_val / largest
     center, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-12 * np.abs(center), spread, 1.0)
     return (z - center) / spread, (z_val - center) / spread

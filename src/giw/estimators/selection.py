@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from giw.checks import as_generator
 from giw.estimators.epochs import stratified_folds
+from giw.estimators.inputs import check_estimator_instance
 from giw.estimators.risk import (
     Loss,
     RiskEstimate,
@@ -89,9 +90,13 @@ def select(
     n_folds : int, default=5
     random_state : int, numpy generator or None, default=None
     """
+    if hasattr(models, "fit"):
+        raise ValueError("models must be a list or a mapping of names to estimators, got one model")
     named = dict(models) if isinstance(models, Mapping) else _named(models)
     if not named:
         raise ValueError("no models to choose from")
+    for name, model in named.items():
+        check_estimator_instance(model, f"model {name!r}")
     generator = as_generator(random_state)
     X, X_val, y, y_val = _data(X, y, X_val, y_val)
     folds = min(n_folds, len(y), len(y_val))

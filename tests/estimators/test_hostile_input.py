@@ -1,0 +1,190 @@
+"""What people pass by mistake: a right answer, or one line that names the way out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import giw
+
+RNG = np.random.default_rng(0)
+X, X_VAL = RNG.normal(size=(80, 3)), RNG.normal(size=(16, 3))
+Y, Y_VAL = (X[:, 0] > 0).astype(int), (X_VAL[:, 0] > 0).astype(int)
+FRAME, VAL_FRAME = (pd.DataFrame(side, columns=list("abc")) for side in (X, X_VAL))
+DAYS = FRAME.assign(day=pd.date_range("2020", periods=80))
+VAL_DAYS = VAL_FRAME.assign(day=pd.date_range("2021", periods=16))
+
+
+def linear(**options):
+    return giw.ReweightedClassifier(LogisticRegression(), random_state=0, **options)
+
+
+def net(**options):
+    return giw.GIWClassifier(max_epochs=1, random_state=0, **options)
+
+
+BOTH = pytest.mark.parametrize("make", [linear, net])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ((FRAME, Y, VAL_FRAME[["c", "a", "b"]], Y_VAL), "another order; pass X_val"),
+        ((FRAME, Y, VAL_FRAME.rename(columns={"a": "z"}), Y_VAL), r"lacks \['a'\] and also has"),
+        ((DAYS, Y, VAL_DAYS, Y_VAL), "column 'day' holds dates or times"),
+        ((X, Y, X_VAL[:0], Y_VAL[:0]), "X_val has no rows; pass X_val=None"),
+        ((X, np.array([1, "a"] * 40, dtype=object), X_VAL, Y_VAL), "text and other labels"),
+        ((X, np.where(X[:, 0] > 1, np.nan, Y), X_VAL, Y_VAL), "missing labels"),
+        ((X, np.array(["n", "y"])[Y], X_VAL, Y_VAL), "the same kind of labels"),
+        ((X, Y, X_VAL[0], Y_VAL[:1]), "(?i)reshape"),
+    ],
+)
+def test_mistakes_get_one_line_with_the_way_out(make, data, words):
+    X, y, X_val, y_val = data
+    with pytest.raises(ValueError, match=words) as caught:
+        make().fit(X, y, X_val=X_val, y_val=y_val)
+    if "eshape" not in words:
+        assert "\n" not in str(caught.value)
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "data",
+    [
+        (FRAME, Y, X_VAL, Y_VAL),
+        (X, Y, VAL_FRAME, Y_VAL),
+        (X.tolist(), Y.tolist(), X_VAL.tolist(), Y_VAL.tolist()),
+        (X, Y[:, None], X_VAL, Y_VAL[:, None]),
+        (X, pd.Series(Y, dtype="Int64"), X_VAL, pd.Series(Y_VAL, dtype="Int64")),
+        (X.astype(object), Y, X_VAL.astype(object), Y_VAL),
+        (X, Y, X_VAL[:1], Y_VAL[:1]),
+        (X, np.zeros(80, dtype=int), X_VAL, Y_VAL),
+    ],
+)
+def test_odd_but_clear_input_gives_the_plain_answer(make, data):
+    X_, y, X_val, y_val = data
+    found = make().fit(X_, y, X_val=X_val, y_val=y_val).predict(X_)
+    assert np.isin(found, [0, 1]).all()
+    if len(X_val) == 16 and np.ptp(np.asarray(y)):
+        plain = make().fit(X, Y, X_val=X_VAL, y_val=Y_VAL).predict(X)
+        np.testing.assert_array_equal(found, plain)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (LogisticRegression, "got the class LogisticRegression; call it"),
+        ("hgb", "scikit-learn estimator with fit and predict, got 'hgb'"),
+    ],
+)
+def test_an_estimator_is_asked_for(estimator, words):
+    with pytest.raises(ValueError, match=words):
+        giw.ReweightedClassifier(estimator).fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
+
+
+def test_a_splitter_is_asked_for():
+    with pytest.raises(ValueError, match=r"giw\.SupportSplitter, got 'knn'"):
+        linear(splitter="knn").fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
+
+
+@pytest.mark.parametrize("shape", [(80,), (80, 3, 1)])
+def test_tables_have_two_dimensions(shape):
+    with pytest.raises(ValueError, match="X must be a table of shape"):
+        linear().fit(np.ones(shape), Y, X_val=X_VAL, y_val=Y_VAL)
+
+
+def test_a_pipeline_may_make_numbers_of_dates_itself():
+    numbers = FunctionTransformer(lambda frame: frame.drop(columns="day"))
+    clf = giw.ReweightedClassifier(make_pipeline(numbers, LogisticRegression()), random_state=0)
+    clf.fit(DAYS, Y, X_val=VAL_DAYS, y_val=Y_VAL)
+    assert clf.score(DAYS, Y) > 0.8
+
+
+def test_categories_that_only_validation_has_join_the_others():
+    """pandas would make text of them, which boosted trees refuse."""
+    frame = FRAME.assign(kind=pd.Categorical(np.array(["u", "v"])[Y]))
+    val_frame = VAL_FRAME.assign(kind=pd.Categorical(np.array(["w", "u"])[Y_VAL]))
+    trees = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    clf = giw.ReweightedClassifier(trees, random_state=0)
+    clf.fit(frame, Y, X_val=val_frame, y_val=Y_VAL)
+    assert clf.predict(frame).shape == (80,)
+    assert val_frame["kind"].cat.categories.tolist() == ["u", "w"]  # what came is not changed
+
+
+def test_huge_numbers_are_told_apart():
+    clf = giw.ReweightedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0)
+    huge = clf.fit(1e300 * X, Y, X_val=1e300 * X_VAL, y_val=Y_VAL).split_.inside
+    np.testing.assert_array_equal(huge, clf.fit(X, Y, X_val=X_VAL, y_val=Y_VAL).split_.inside)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (torch.nn.Linear(3, 1), "2 numbers per point, one per class, got shape"),
+        (torch.nn.Linear(5, 2), r"cannot take points of shape \(3,\)"),
+    ],
+)
+def test_a_net_that_does_not_fit_the_data_is_told_before_training(module, words):
+    with pytest.raises(ValueError, match=words):
+        net(module=module).fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.array(["n", "y"])[Y], "must hold numbers, got text"),
+        (pd.date_range("2020", periods=80), "must hold numbers, got dates"),
+        (np.where(Y, np.nan, 1.0), "NaN or infinity"),
+    ],
+)
+def test_targets_of_a_regression_are_numbers(y, words):
+    with pytest.raises(ValueError, match=words):
+        giw.ReweightedRegressor(Ridge()).fit(X, y, X_val=X_VAL, y_val=Y_VAL)
+
+
+MODEL = LogisticRegression().fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: giw.estimate_risk("model", X, Y, X_VAL, Y_VAL), "fitted estimator with predict"),
+        (lambda: giw.estimate_risk(MODEL, X, Y, X_VAL, None), "y_val is None"),
+        (lambda: giw.estimate_risk(MODEL, X, Y, X_VAL[:0], Y_VAL[:0]), "two validation points"),
+        (lambda: giw.estimate_risk(MODEL, X, Y, X_VAL, Y_VAL, loss="hinge"), "loss must be a"),
+        (
+            lambda: giw.estimate_risk(MODEL, X, Y.astype(str), X_VAL, Y_VAL.astype(str)),
+            "classes such as 0 and y holds '",
+        ),
+        (lambda: giw.estimate_risk(MODEL, sparse.csr_matrix(X), Y, X_VAL, Y_VAL), "X is sparse"),
+        (lambda: giw.select(MODEL, X, Y, X_VAL, Y_VAL), "got one model"),
+        (lambda: giw.select({"a": 3}, X, Y, X_VAL, Y_VAL), "model 'a' must be"),
+        (lambda: giw.diagnose(X[:5], Y[:5], X_VAL, Y_VAL), "at least 20 training rows"),
+        (
+            lambda: giw.diagnose(X, np.array([1, "a"] * 40, dtype=object), X_VAL),
+            "text and other labels",
+        ),
+    ],
+)
+def test_judging_and_diagnosing_say_what_they_need(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_risk_of_a_model_that_is_none_of_scikit_learns():
+    class Rule:
+        classes_ = np.array([0, 1])
+
+        def predict(self, points):
+            return (points[:, 0] > 0).astype(int)
+
+    found = giw.estimate_risk(Rule(), X, Y, X_VAL, Y_VAL, fitted_to_train=False, random_state=0)
+    assert found.metric == "accuracy"
+    assert found.estimate > 0.9
