@@ -280,7 +280,7 @@ def cuda(quick: bool) -> None:
     say("GIW step / floor", f"{giw_ms[5] / floor:.1f}")
 
 
-def methods(quick: bool) -> None:
+def methods(quick: bool, names: Sequence[str]) -> None:
     """A step of every method beside the plain one, five LeNets side by side, random images."""
     setting = paper_setting("color_mnist", "iii", "support")
     datas = [first_rows(random_problem(setting, t, "cuda"), 5_120).without_test() for t in range(5)]
@@ -289,12 +289,12 @@ def methods(quick: bool) -> None:
     print(f"\nMilliseconds of a step, LeNet-5, 5 trials, {torch.cuda.get_device_name()}")
     plain = step_ms(TrainOnly(), modules, datas, config)
     say("train_only", f"{plain:.3f}")
-    for name in TEN:
+    for name in names:
         ms = step_ms(METHODS[name](), modules, datas, config)
         say(f"{name}, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
 
 
-def resnet(quick: bool) -> None:
+def resnet(quick: bool, names: Sequence[str]) -> None:
     """ResNet-18 on images of CIFAR-20's sizes: steps of every method, and the plain one's floor."""
     setting = paper_setting("cifar20", "iii", "support")
     data = first_rows(random_problem(setting, 0, "cuda"), 5_120).without_test()
@@ -311,7 +311,7 @@ def resnet(quick: bool) -> None:
         f"{flops / 1e12:.2f}  {rate / 1e12:.0f}",
     )
     say("plain step / floor", f"{plain / (flops / rate * 1e3):.1f}")
-    for name in TEN:
+    for name in names:
         ms = step_ms(METHODS[name](), module, [data], config)
         say(f"{name} (ms), ratio to plain", f"{ms:.2f}  {ms / plain:.2f}")
 
@@ -375,9 +375,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["cpu", "cuda", "methods", "resnet"])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--method", nargs="*", default=TEN, help="for methods and resnet")
     args = parser.parse_args()
     print(f"torch {torch.__version__}")
-    {"cpu": cpu, "cuda": cuda, "methods": methods, "resnet": resnet}[args.what](args.quick)
+    if args.what in ("methods", "resnet"):
+        (methods if args.what == "methods" else resnet)(args.quick, args.method)
+    else:
+        (cpu if args.what == "cpu" else cuda)(args.quick)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.methods.steps import a_batch
+from tests.methods.two_backwards import slope_by_pulling_back
 from tests.training.toy import toy_net
 from torch import nn
 from torch.func import vmap
@@ -11,12 +12,11 @@ from giw.methods.virtual import (
     losses_of,
     mean_gradient,
     moved_params,
-    slope_by_pulling_back,
-    slope_by_pushing_forward,
+    slope_along,
 )
 from giw.training import FunctionalNet
 
-ROADS = [slope_by_pushing_forward, slope_by_pulling_back]
+ROADS = [slope_along, slope_by_pulling_back]
 
 
 def normalised_net():

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from tests.methods.two_backwards import slope_by_pulling_back
 from tests.training.toy import toy_net, toy_tensors
 
 from giw.methods import METHODS, method_named
-from giw.methods.virtual import slope_by_pulling_back, slope_by_pushing_forward
+from giw.methods.virtual import slope_along
 from giw.training import FunctionalNet, Tensors, TrainingConfig, sample_losses, train
 from giw.training.sharded_net import ShardedNet
 
@@ -42,7 +43,7 @@ def slopes(net: FunctionalNet) -> dict[str, torch.Tensor]:
         return sample_losses(net(p, d.x_train[:9]), d.y_train[:9])
 
     return {
-        "forward": slope_by_pushing_forward(losses, params, way),
+        "forward": slope_along(losses, params, way),
         "backward twice": slope_by_pulling_back(losses, params, way),
     }
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.methods.two_backwards import slope_by_pulling_back
 from tests.training.test_trials import tiny_images, tiny_lenet
 from torch.func import vmap
 
@@ -9,8 +10,7 @@ from giw.methods.virtual import (
     losses_of,
     mean_gradient,
     moved_params,
-    slope_by_pulling_back,
-    slope_by_pushing_forward,
+    slope_along,
 )
 from giw.training import FunctionalNet, as_input, half_conv, patches, products, sample_losses
 
@@ -79,7 +79,7 @@ def test_gradients_are_those_of_convolutions(kernels_by_torch):
     assert kernels_by_torch  # the fast way was gone
 
 
-@pytest.mark.parametrize("road", [slope_by_pushing_forward, slope_by_pulling_back])
+@pytest.mark.parametrize("road", [slope_along, slope_by_pulling_back])
 def test_slopes_of_trials_side_by_side_are_those_of_convolutions(road, kernels_by_torch):
     plain, fast = (
         FunctionalNet(net) for net in (tiny_lenet(0), products.by_products(tiny_lenet(0)))
