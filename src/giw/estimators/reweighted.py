@@ -483,8 +483,9 @@ def _targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> NDArray[np.
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    kind = getattr(getattr(y, "dtype", np.asarray(y).dtype), "kind", "")
-    if kind in ("U", "S", "M", "m") or any(isinstance(value, str) for value in np.ravel(y)[:1]):
+    came = np.asarray(y)
+    kind = came.dtype.kind
+    if kind in "USMm" or any(isinstance(value, str) for value in came.ravel()[:1]):
         raise ValueError(
             f"{name} must hold numbers, got {'dates or times' if kind in ('M', 'm') else 'text'}; "
             "for classes take giw.ReweightedClassifier"
