@@ -26,6 +26,7 @@ LEAST_TILT, MOST_TILT = (
     1.0,
 )  # of log c
 UNEVEN = 0.5  # tilt from which halves are cells of their own
+LEAST_HALF = 1 / 3  # of a cell's calibration rows
 ORDINARY = 0.2  # p-values above this are hardly ever from outside
 
 
@@ -81,8 +82,10 @@ def split_uneven_cells(
 ) -> Fold:
     """Make two cells of every cell with halves that cannot calibrate each other.
 
-    Only where both halves keep ``least`` calibration rows. Cells are told by the nearest reference
-    row, so it is reference rows that are clustered, and calibration rows follow their neighbours.
+    Only where both halves keep ``least`` calibration rows and a third of all: a small half gathers
+    what is strange in training, and strangers would find themselves in good company there. Cells
+    are told by the nearest reference row, so it is reference rows that are clustered, and
+    calibration rows follow their neighbours.
     """
     cell, held = fold.merged[fold.cell], fold.calibration_cell.clone()
     cells = int(cell.max()) + 1
@@ -98,7 +101,8 @@ def split_uneven_cells(
         trial = cell.clone()
         trial[rows] = torch.where(half == 0, int(value), cells)
         there = place(sides.held_out[asked], None, fold.scorer, fold.nearest, trial)[1]
-        if min(int((there == int(value)).sum()), int((there == cells).sum())) < least:
+        smaller = min(int((there == int(value)).sum()), int((there == cells).sum()))
+        if smaller < max(least, LEAST_HALF * len(there)):
             continue
         cell, held[asked], cells = trial, there, cells + 1
     return replace(

@@ -18,12 +18,13 @@ Such a model is never exactly right, and a plain posterior of thousands of point
 its own error. The likelihood of m points therefore counts as that of :math:`m / (1 + m / 500)`: a
 coarsened posterior [1]_, wide enough for the calibration bias that more points cannot cure.
 
-That :math:`\pi` can be told at all needs points from outside that seldom look ordinary. With
-:math:`a = b = 1` they look like any other, every :math:`\pi` fits, and no sample size helps.
-Validation data cannot show which of it is true; training data can, in part: a class or a cluster
-that is hidden from the rest is outside, and its p-values say which shapes of :math:`f_{\rm out}` to
-expect (:mod:`giw.support.separation`). Where hidden parts of training look ordinary, so may
-strangers, and the interval is wide.
+That :math:`\pi` can be told at all needs points from outside that seldom look ordinary. If a share
+:math:`u` of them looks like anyone, p-values show :math:`\pi' = \pi + (1 - \pi) u`, and nothing
+tells the two parts of it from each other, whatever the sample size. Validation data cannot show
+:math:`u`; training data can, in part: a class or a cluster that is hidden from the rest is outside,
+and its p-values say which :math:`f_{\rm out}` and which :math:`u` to expect
+(:mod:`giw.support.separation`). Where hidden parts of training look ordinary, so may strangers, and
+the interval is wide.
 
 References
 ----------
@@ -49,14 +50,21 @@ SEPARATED = 2.0  # b from here on is expected where nothing is known of the feat
 TAIL = ((0.0, 15.0), (0.08, 15.0), (0.2, 15.0), (0.25, 4.0), (0.5, 4.0))
 TILT_STEPS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # log c in standard deviations
 TRUSTED = 500  # points beyond which the error of the model itself outweighs sampling error
+BLIND = np.linspace(0.0, 1.0, 17)  # grid of u: outside points that look like anyone
 LEAST_WEIGHT = 1e-6  # shapes below it are left out: they cannot be seen in the result
 GROUPS = ((0.02, 0.005), (0.1, 0.02))  # above the first, bins at least as wide as the second
 
 
 def usual_shapes() -> Vector:
     """Weight of every shape of the outside group where nothing is known of the features, (A,)."""
-    fall = np.tile(np.repeat(FALL, len(PILE)), len(TAIL))  # in the order of _outside
+    _, fall, _ = _shape_grid()
     return np.asarray((fall >= SEPARATED) / np.sum(fall >= SEPARATED))
+
+
+def _shape_grid() -> tuple[Vector, Vector, Vector]:
+    """a, b and t of every shape, in the order of :func:`_outside`, (A,) each."""
+    tail, fall, pile = np.meshgrid([t for t, _ in TAIL], FALL, PILE, indexing="ij")
+    return pile.ravel(), fall.ravel(), tail.ravel()
 
 
 @dataclass(frozen=True)
@@ -70,12 +78,15 @@ class Assumptions:
         more ordinary, than the rows that calibrate them.
     shapes : array of shape (A,)
         Prior weight of every shape of the outside group, sum one.
+    blind : float
+        Prior probability that a part of the outside, of any size, looks like the inside.
     hidden_auroc : float or None
         How well parts of training, hidden from the rest, were told from it; None if not tried.
     """
 
     tilt: float = 0.15
     shapes: Vector = field(default_factory=usual_shapes)
+    blind: float = 0.0
     hidden_auroc: float | None = None
 
 
@@ -106,17 +117,20 @@ def split_mixture(
     inside = _inside(bins[0], bins[1], np.exp(known.tilt * TILT_STEPS))  # (u, C)
     outside = _outside(bins[0], bins[1])[:, used]  # (u, A)
     log_weight = _log_likelihood(inside, outside, times.astype(np.float64))  # (C, A, S)
-    log_weight += _log_prior(known.shapes[used])
+    joint = _share_and_seen(known.blind)  # (S, S'), of the share and of what p-values show of it
+    log_weight += _log_prior(known.shapes[used], joint.sum(axis=0))
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
 
     tail = (1 - confidence) / 2
-    of_share = weight.sum(axis=(0, 1))
+    given_seen = joint / joint.sum(axis=0)  # of the share, given what p-values show
+    of_share = given_seen @ weight.sum(axis=(0, 1))
     low, middle, high = _share_quantiles(
         of_share, int(unseen.sum()), len(rank), np.array([tail, 0.5, 1 - tail])
     )
     posterior = np.zeros(len(rank))
-    posterior[seen] = _membership(inside, outside, weight)[back.reshape(-1)]
+    really = (SHARE @ given_seen) / np.maximum(SHARE, SHARE[1] / 2)  # of those that look inside
+    posterior[seen] = _membership(inside, outside, weight, really)[back.reshape(-1)]
     return Mixture(middle, (low, high), posterior)
 
 
@@ -160,10 +174,26 @@ def _outside(lower: Vector, upper: Vector) -> Vector:
     return np.maximum(np.concatenate(shapes, axis=1), 1e-12)  # nothing is impossible
 
 
-def _log_prior(shapes: Vector) -> Vector:
-    """Log prior weight of tilt, outside shape and share, (C, A, S)."""
+def _share_and_seen(blind: float) -> Vector:
+    r"""Prior of the share :math:`\pi` and of :math:`\pi' = \pi + (1 - \pi) u`, jointly, (S, S').
+
+    With probability ``blind``, u is anything from 0 to 1; otherwise it is zero.
+    """
     share = np.full(len(SHARE), (1 - ALL_INSIDE - ALL_OUTSIDE) / (len(SHARE) - 2))
     share[[0, -1]] = ALL_OUTSIDE, ALL_INSIDE
+    joint = np.diag((1 - blind) * share)
+    for u in BLIND:
+        shown = SHARE + (1 - SHARE) * u
+        above = np.clip(np.searchsorted(SHARE, shown), 1, len(SHARE) - 1)
+        part = np.clip((shown - SHARE[above - 1]) / (SHARE[above] - SHARE[above - 1]), 0, 1)
+        rows = np.arange(len(SHARE))
+        joint[rows, above] += blind * share * part / len(BLIND)
+        joint[rows, above - 1] += blind * share * (1 - part) / len(BLIND)
+    return joint
+
+
+def _log_prior(shapes: Vector, share: Vector) -> Vector:
+    """Log prior weight of tilt, outside shape and share, (C, A, S)."""
     tilt = -0.5 * TILT_STEPS**2
     return np.asarray(tilt[:, None, None] + np.log(shapes)[:, None] + np.log(share))
 
@@ -201,13 +231,13 @@ def _interpolated(value: Vector, mass: Vector, levels: Vector) -> list[float]:
     return [float(np.clip(np.interp(q, middle, value), value[0], value[-1])) for q in levels]
 
 
-def _membership(inside: Vector, outside: Vector, weight: Vector) -> Vector:
-    """Posterior probability of the inside group for each distinct p-value, (u,)."""
+def _membership(inside: Vector, outside: Vector, weight: Vector, really: Vector) -> Vector:
+    """Posterior probability of being inside for each distinct p-value, (u,)."""
     result = np.zeros(len(inside))
     for c in range(inside.shape[1]):
         one = np.outer(inside[:, c], SHARE)  # (u, S)
         for a in range(outside.shape[1]):
             if weight[c, a].sum() > 1e-9:  # the rest cannot be seen in the result
                 other = np.outer(outside[:, a], 1 - SHARE)
-                result += (one / (one + other)) @ weight[c, a]
+                result += (one / (one + other)) @ (weight[c, a] * really)
     return np.clip(result, 0.0, 1.0)

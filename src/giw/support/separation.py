@@ -7,7 +7,9 @@ piled up at zero where the features separate, spread out where they do not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from giw.support.calibration import Sides, calibrate, conformal_rank
 from giw.support.cells import cluster
-from giw.support.mixture import shape_log_likelihood, usual_shapes
+from giw.support.mixture import Assumptions, shape_log_likelihood, usual_shapes
 from giw.support.rows import take
 from giw.support.scorers import KNN, Scorer
 
@@ -110,18 +112,29 @@ def _known_and_asked(
     return known, Placed(sides.held_out[rows], None if own is None else own[rows], anywhere)
 
 
-def expected_shapes(kinds: list[Groups]) -> tuple[NDArray[np.float64], float | None]:
-    """Prior weight of every shape of the outside group, and the mean AUROC of hidden groups.
+def expectations(kinds: list[Groups]) -> Assumptions:
+    r"""What hidden groups let expect of strangers: shapes of their p-values, and blindness to them.
 
-    The mean over groups of the posterior weight that each group alone gives to the shapes: the
-    outside may be like any of them. Both kinds of group count the same. A little weight is kept
-    for shapes that none of them had.
+    Shapes have the mean over groups of the posterior weight that each group alone gives to them:
+    the outside may be like any of the groups. Both kinds of group count the same. A little weight
+    is kept for shapes that none of them had.
+
+    Real strangers may be less strange than clusters, which lie apart by construction. Where a share
+    :math:`\delta / 2` of hidden points is more ordinary than the median calibration row, so that
+    Storey would call :math:`\delta` of them inside, the features may be blind to any part of the
+    outside with probability :math:`\delta^2`: hardly ever where they separate, mostly where
+    hidden points look ordinary themselves.
     """
     if not kinds:
-        return usual_shapes(), None
-    shapes = np.mean([np.mean([_shapes(*g) for g in groups], axis=0) for groups in kinds], axis=0)
-    auroc = np.mean([np.mean([_auroc(*g) for g in groups]) for groups in kinds])
-    return (1 - RESERVE) * shapes + RESERVE * usual_shapes(), float(auroc)
+        return Assumptions()
+    shapes = (1 - RESERVE) * _mean_of(kinds, _shapes) + RESERVE * usual_shapes()
+    blind = min(1.0, 2 * float(_mean_of(kinds, _ordinary))) ** 2
+    return Assumptions(shapes=shapes, blind=blind, hidden_auroc=float(_mean_of(kinds, _auroc)))
+
+
+def _mean_of(kinds: list[Groups], number: Callable[..., Any]) -> NDArray[np.float64]:
+    """Mean over groups of each kind, then over kinds."""
+    return np.mean([np.mean([number(*g) for g in groups], axis=0) for groups in kinds], axis=0)
 
 
 def _parts(known: Placed, generator: np.random.Generator) -> Tensor:
@@ -165,6 +178,11 @@ def _shapes(rank: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.flo
     log_weight = shape_log_likelihood(rank, count) / (1 + len(rank) / TRUSTED)
     weight = np.exp(log_weight - log_weight.max())
     return np.asarray(weight / weight.sum())
+
+
+def _ordinary(rank: NDArray[np.int64], count: NDArray[np.int64]) -> float:
+    """Share of hidden points that are more ordinary than the median calibration row."""
+    return float(np.mean(rank > (count + 1) / 2))
 
 
 def _auroc(rank: NDArray[np.int64], count: NDArray[np.int64]) -> float:

@@ -27,7 +27,7 @@ from giw.support.halves import split_uneven_cells, tilt_of_cells, tilt_spread
 from giw.support.mixture import Assumptions, Mixture, split_mixture
 from giw.support.rows import Rows, blocks_of, means_by, only, take
 from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
-from giw.support.separation import Groups, expected_shapes, hidden_kinds
+from giw.support.separation import Groups, expectations, hidden_kinds
 from giw.support.split import SupportSplit
 
 FOLDS = 5  # that take turns in cross-fitting
@@ -438,8 +438,7 @@ class SupportSplitter(BaseEstimator):
                 classes=classes,
                 generator=generator,
             )
-        shapes, auroc = expected_shapes(kinds)
-        self.assumptions_ = Assumptions(shapes=shapes, hidden_auroc=auroc)
+        self.assumptions_ = expectations(kinds)
 
     def _as_validation(self, z_val: Any) -> Tensor:
         z = as_points(z_val, "z_val")
