@@ -1,6 +1,7 @@
 """Is a validation point inside or outside the training support? Arrays in, a split out."""
 
 from giw.support.lists import benjamini_hochberg
+from giw.support.mixture import Assumptions
 from giw.support.pictures import draw_outside, draw_p_values, draw_scores
 from giw.support.representation import RepresentationChoice, choose_representation
 from giw.support.scorers import (
@@ -20,6 +21,7 @@ __all__ = [
     "KNN",
     "OSVM",
     "PUBLISHED_THRESHOLDS",
+    "Assumptions",
     "CaseVerdict",
     "Detector",
     "Mahalanobis",
