@@ -74,6 +74,31 @@ def test_outside_points_have_their_share_of_the_risk():
     assert counted.mean() == pytest.approx(1)
 
 
+def test_with_everything_inside_and_no_share_it_is_plain_importance_weighting():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0) ^ (rng.random(200) < 0.3)
+    Xv = X[np.argsort(np.linalg.norm(X, axis=1))[:30]] + 0.01  # where training is densest
+    clf = giw.ReweightedClassifier(LogisticRegression(), val_share=0, random_state=0)
+    clf.fit(X, y, X_val=Xv, y_val=Xv[:, 0] > 0)
+    assert clf.alpha_ == 1
+    assert clf.weight_.std() > 0.1
+    plain = LogisticRegression().fit(X, y, sample_weight=clf.weight_)
+    np.testing.assert_allclose(clf.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+    np.testing.assert_array_equal(clf.sample_weight_[200:], 0)
+
+
+def test_a_given_share_is_the_share():
+    X, y, Xv, yv, *_ = problem()
+    clf = giw.ReweightedClassifier(forest(), val_share=0.5, random_state=0)
+    clf.fit(X, y, X_val=Xv, y_val=yv)
+    inside = clf.split_.inside
+    total = clf.sample_weight_.sum()
+    assert clf.sample_weight_[len(y) :][inside].sum() / total == pytest.approx(clf.alpha_ / 2)
+    with pytest.raises(ValueError, match="val_share must be 'auto' or a number from 0 to 1"):
+        giw.ReweightedClassifier(forest(), val_share="half").fit(X, y, X_val=Xv, y_val=yv)
+
+
 def test_without_shift_it_is_nearly_the_plain_fit():
     X, y, *_ = problem(noise=0.0, n=400)
     rest = slice(300, None)

@@ -77,12 +77,14 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         *,
         weights: Any = "classifier",
         weigh_on: str = "loss",
+        val_share: float | str = "auto",
         splitter: SupportSplitter | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.weights = weights
         self.weigh_on = weigh_on
+        self.val_share = val_share
         self.splitter = splitter
         self.random_state = random_state
 
@@ -121,6 +123,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             )
         if self.weigh_on not in WEIGH_ON:
             raise ValueError(f"weigh_on must be one of {WEIGH_ON}, got {self.weigh_on!r}")
+        given = self._given_share()
         generator = as_generator(self.random_state)
         self.split_: SupportSplit | None = None
         self.alpha_: float | None = None
@@ -144,6 +147,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             weight, points, labels = self.weight_, X, y
         else:
             found = cross_fit(base, X, y, X_val, y_val, (z, z_val), generator)
+            self.val_share_ = 0.0 if given is None else given
             if found is not None:
                 self._weigh_jointly(found, X, y, X_val, y_val, (z, z_val), inside)
             train, val = sample_weights(self.weight_, inside, self.val_share_)
@@ -227,8 +231,9 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                     at = np.hstack([z[0], label]), np.hstack([z[1], val_label])
             fitted = fit_ratio(ratio, *at, inside, found.fold, found.val_fold)
             self._believe(fitted, inside)
-        val_trust = mixture_share(found.val[:, 0], found.val[:, 1])
-        self.val_share_ = validation_share(self.weight_, inside, val_trust)
+        if self.val_share == "auto":
+            val_trust = mixture_share(found.val[:, 0], found.val[:, 1])
+            self.val_share_ = validation_share(self.weight_, inside, val_trust)
         if self.weights is None or inside.sum() <= 1:
             return
         if self.weigh_on == "loss" and self.trust_ > 0 and len(y) < MANY:
@@ -239,6 +244,16 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             fitted = fit_ratio(ratio, again.train, again.val, inside, found.fold, found.val_fold)
             self._believe(fitted, inside)
         self._say_shrunk(fitted, inside)
+
+    def _given_share(self) -> float | None:
+        """The share that was asked for; None where it is to be found."""
+        if isinstance(self.val_share, str) and self.val_share == "auto":
+            return None
+        if not isinstance(self.val_share, int | float) or not 0 <= self.val_share <= 1:
+            raise ValueError(
+                f"val_share must be 'auto' or a number from 0 to 1, got {self.val_share!r}"
+            )
+        return float(self.val_share)
 
     def _believe(self, fitted: FittedRatio, inside: Vector) -> None:
         """Take as much of the ratio as left-out points and the effective sample size bear out."""
@@ -344,6 +359,10 @@ class ReweightedClassifier(ClassifierMixin, _Reweighted):
         weights.
     weigh_on : {"loss", "xy", "x"}, default="loss"
         What the ratio sees: cross-fitted losses, features and labels, or features alone.
+    val_share : "auto" or float, default="auto"
+        The share β of validation points in the risk inside the training support. 0 is GIW as
+        published, and with everything inside plain importance weighting; by default it is larger
+        the fewer training points are effective and the less they help.
     splitter : SupportSplitter, optional
         How validation data are split, on features that are encoded and scaled.
     random_state : int, numpy generator or None, default=None
