@@ -84,6 +84,12 @@ def test_redrawn_sides_hold_their_level():
         assert np.mean(p_value <= level) == pytest.approx(level, abs=2.6 * np.sqrt(level / 1000))
 
 
+def test_what_was_seen_is_one_of_the_draws():
+    """However strong the evidence, 2,000 draws cannot show less than one in 2,001."""
+    is_val = np.repeat([0.0, 1.0], [400, 100])
+    assert redrawn_p_value(is_val, np.full(500, 0.2), is_val, generator()) == 1 / 2001
+
+
 def test_chances_are_right_on_average_and_rise_with_the_odds():
     rng = generator()
     truth = rng.normal(size=2000) - 2
