@@ -19,14 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from giw.support import SupportSplit
+from giw.support import Assumptions, SupportSplit
 from giw.training.config import TrainingConfig
 from giw.training.protocol import Method, Params
 from giw.training.tensors import Tensors
 from giw.writing import write_whole
 
-FORMAT = "giw-checkpoint-2"
+FORMAT = "giw-checkpoint-3"
 HEADER, CHECKSUM = "giw", "crc32"
+ASSUMED = "assumptions"  # the one part of a split that has parts
 
 
 @dataclass
@@ -203,17 +204,19 @@ def run_identity(
 
 
 def split_parts(split: SupportSplit) -> tuple[Params, dict[str, Any]]:
-    """A split as tensors and JSON values."""
+    """A split as tensors and JSON values; what its assumptions hold has a name with a dot."""
     tensors: Params = {}
     values: dict[str, Any] = {}
-    for field in fields(split):
-        value = getattr(split, field.name)
+    held = {field.name: getattr(split, field.name) for field in fields(split)}
+    assumed = held.pop(ASSUMED)
+    held |= {f"{ASSUMED}.{field.name}": getattr(assumed, field.name) for field in fields(assumed)}
+    for name, value in held.items():
         if isinstance(value, Tensor):
-            tensors[field.name] = value
+            tensors[name] = value
         elif isinstance(value, np.ndarray):
-            tensors[f"numpy.{field.name}"] = torch.from_numpy(np.ascontiguousarray(value))
+            tensors[f"numpy.{name}"] = torch.from_numpy(np.ascontiguousarray(value))
         else:
-            values[field.name] = value
+            values[name] = value
     return tensors, values
 
 
@@ -223,4 +226,6 @@ def split_from_parts(tensors: Params, values: dict[str, Any], device: torch.devi
     for name, tensor in tensors.items():
         bare = name.removeprefix("numpy.")
         parts[bare] = tensor.to(device) if bare == name else tensor.numpy()
+    assumed = {k.removeprefix(f"{ASSUMED}."): parts.pop(k) for k in list(parts) if "." in k}
+    parts[ASSUMED] = Assumptions(**assumed)
     return SupportSplit(**parts)
