@@ -242,9 +242,15 @@ def test_training_images_are_not_moved_twice(augmented):
     assert (MOVED_TOO in state) == (not augmented)
 
 
-def test_a_blend_is_the_geometric_mean_of_steady_and_matched_weights():
-    evidence, _ = noisy_evidence(n=60, m=12)
-    params = {"weight": torch.tensor([[-2.0], [2.0]])}
+@pytest.mark.parametrize("rare", [False, True])
+def test_matched_weights_are_those_of_a_batch_times_the_ratio_of_classes(rare):
+    evidence, _ = noisy_evidence(n=600, m=12)
+    few = evidence.y_train == 0
+    keep = ~few | (torch.arange(600) % 10 == 0) if rare else torch.ones(600, dtype=torch.bool)
+    evidence = replace(
+        evidence, x_train=evidence.x_train[keep], y_train=evidence.y_train[keep],
+        seen=evidence.seen[keep], y_val=torch.arange(12) % 2,
+    )  # fmt: skip
     batch = Batch(
         evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
         torch.ones(12), torch.ones(()), torch.zeros(()),
@@ -253,15 +259,15 @@ def test_a_blend_is_the_geometric_mean_of_steady_and_matched_weights():
     own = [
         torch.nn.functional.cross_entropy(evidence.logits(x), y, reduction="none") for x, y in sides
     ]
-    found = {}
-    for weights in ("steady", "batch", "blend"):
-        method = GIWPlus(weights=weights)
-        found[weights], _ = method._weigh(
-            params | method.state(evidence, None, params), batch, 2, *own
-        )
-    both = (found["steady"] * found["batch"]).sqrt()
-    torch.testing.assert_close(found["blend"], both / both.mean())
-    assert (found["steady"] - found["batch"]).abs().max() > 0.1
+    method = GIWPlus(weights="matched", upper=1000)
+    state = method.state(evidence, None, {})
+    found, _ = method._weigh(state, batch, 2, *own)
+    plain, _ = GIWPlus(weights="batch")._weigh({}, batch, 2, *own)
+    expected = plain * state[CLASSES][evidence.y_train]
+    torch.testing.assert_close(found, expected / expected.mean())
+    # classes that differ by no more than chance change nothing
+    assert torch.allclose(found, plain, atol=1e-5) == (not rare)
+    assert replace(method, upper=1.5)._weigh(state, batch, 2, *own)[0].max() <= 1.5
 
 
 def test_alpha_is_the_mean_of_the_membership_in_use():
@@ -320,7 +326,7 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"weights": "static"}, "steady, batch, blend, uniform"),
+        ({"weights": "static"}, "steady, matched, batch, uniform"),
         ({"handover": 1.5}, "handover must lie between 0 and 1"),
         ({"mix": -0.1}, "mix must lie between 0 and 1"),
         ({"lean": 2.0}, "lean must lie between 0 and 1"),

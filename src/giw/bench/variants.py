@@ -10,7 +10,7 @@
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
 ``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
-``plus_blend``          the geometric mean of GIW's weights and those of GIW+
+``plus_matched``        GIW's weights times the ratio of class shares
 ``plus_move_all``       training images are moved about as copies are
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
@@ -166,7 +166,7 @@ def _plus_settings(variant: str) -> dict[str, object]:
     name, _, amount = variant.removeprefix("plus_").rpartition("_")
     if name not in PLUS_NUMBERS:
         raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
-    return {name: int(amount) if name == "copies" else float(amount)}
+    return {name: int(amount) if name in ("copies", "first_block") else float(amount)}
 
 
 def _giw(**settings: object) -> Callable[[str], Method]:
@@ -204,11 +204,22 @@ PLUS: dict[str, dict[str, object]] = {
     "plus_batch_weights": {"weights": "batch"},
     "plus_hard": {"soft": False},
     "plus_no_hold_out": {"hold_out": False},
-    "plus_blend": {"weights": "blend"},
+    "plus_matched": {"weights": "matched"},
     "plus_move_all": {"augment_training": True},
     "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0, "lean": 0.0},
 }
-PLUS_NUMBERS = ("handover", "lean", "copies", "mix", "bend", "average", "window", "upper", "doubt")
+PLUS_NUMBERS = (
+    "handover",
+    "lean",
+    "copies",
+    "mix",
+    "bend",
+    "average",
+    "window",
+    "upper",
+    "doubt",
+    "first_block",
+)
 KNOWN = (
     *SIMPLE,
     *PLUS,

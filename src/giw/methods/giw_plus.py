@@ -49,6 +49,7 @@ from giw.data.vicinity import (
     waves,
 )
 from giw.methods.averaging import first_averages, moved_averages
+from giw.methods.first_block import tuned_first_block
 from giw.methods.giw import GIW
 from giw.objective import effective_share, generalized_risk
 from giw.support import SupportSplit
@@ -69,12 +70,13 @@ from giw.weights.loss_modes import (
     otsu_threshold,
 )
 
-WEIGHTS = ("steady", "batch", "blend", "uniform")
+WEIGHTS = ("steady", "matched", "batch", "uniform")
 HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
 MOVED = f"{OWN}moved"  # there where copies are moved about
 MOVED_TOO = f"{OWN}moved_too"  # there where the method moves training images about as well
+FIRST_BLOCK_RATE = 5e-3  # ten times that of the paper's nets: there are few steps
 SURE = 0.9  # membership from which on a point is inside, and not trained on
 FEWEST_UNSEEN = 50  # training rows kept back that can stand for all
 
@@ -97,9 +99,9 @@ class GIWPlus(GIW):
     representation, split_on, splitter, weigh, level, least_posterior
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
-    weights : {"steady", "batch", "blend", "uniform"}, default="steady"
-        By modes of losses over a window of steps; by matching each batch, as GIW does; the
-        geometric mean of the two; or none.
+    weights : {"steady", "matched", "batch", "uniform"}, default="steady"
+        By classes and modes of losses over a window of steps; by classes and by matching the losses
+        of each batch; by the latter alone, as GIW does; or none.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
@@ -134,6 +136,9 @@ class GIWPlus(GIW):
         Batches that the histogram of losses remembers.
     upper : float, default=20
         Largest weight.
+    first_block : int, default=0
+        Steps in which the first block alone is fitted to the validation points before anything
+        else, see :mod:`giw.methods.first_block`.
     doubt : float, default=0.02
         Validation points that a mode of losses must lack before its weight falls to one half. More
         of it leaves flipped labels more weight; less of it drops hard points sooner, which no
@@ -156,6 +161,7 @@ class GIWPlus(GIW):
     window: float = 50.0
     upper: float = 20.0
     doubt: float = 0.02
+    first_block: int = 0
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
@@ -168,9 +174,18 @@ class GIWPlus(GIW):
         for name in ("copies", "window", "upper"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("noise", "doubt"):
+        for name in ("noise", "doubt", "first_block"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+
+    def start(self, net: Net, params: Params, evidence: Evidence) -> Params:
+        """The pretrained net with its first block fitted to the validation points."""
+        if self.first_block == 0:
+            return params
+        return tuned_first_block(
+            net, params, as_input(evidence.x_val), evidence.y_val,
+            steps=self.first_block, learning_rate=FIRST_BLOCK_RATE,
+        )  # fmt: skip
 
     def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
         """What the weights know of validation data, and where histogram and averages start."""
@@ -187,8 +202,10 @@ class GIWPlus(GIW):
             found |= first_averages(params)
         if split is not None:
             found[ALPHA] = self._handed_over(_membership(split, evidence.y_val)).mean()
-        if self.weights in ("steady", "blend"):
+        if self.weights == "steady":
             found |= validation_ratios(evidence, _membership(split, evidence.y_val))
+        if self.weights == "matched":
+            found[CLASSES] = _class_ratio(evidence, _membership(split, evidence.y_val))
         return found
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
@@ -278,13 +295,12 @@ class GIWPlus(GIW):
             return torch.ones_like(train_loss), {}
         if self.weights == "batch":
             return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
-        weight, state = self._steady(params, batch, n_classes, train_loss, val_loss)
-        if self.weights == "blend":
-            matched = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
-            both = (weight * matched).sqrt()
-            mean = both.mean()
-            weight = both / torch.where(mean > 0, mean, 1.0)
-        return weight, state
+        if self.weights == "matched":
+            weight = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
+            weight = weight * (one_hot(batch.y, n_classes) @ params[CLASSES].detach())
+            mean = weight.mean()
+            return (weight / torch.where(mean > 0, mean, 1.0)).clamp(max=self.upper), {}
+        return self._steady(params, batch, n_classes, train_loss, val_loss)
 
     def _steady(
         self, params: Params, batch: Batch, n_classes: int, train_loss: Tensor, val_loss: Tensor
@@ -356,13 +372,21 @@ def validation_ratios(evidence: Evidence, inside: Tensor) -> Params:
     val_loss = sample_losses(evidence.logits(evidence.x_val).float(), evidence.y_val)
     val_classes = one_hot(evidence.y_val, n_classes)
     counts = mode_counts(histogram, loss_nodes(val_loss), val_classes, inside)
-    train_share = one_hot(evidence.y_train, n_classes).mean(0)
     return {
         HISTOGRAM: histogram,
-        CLASSES: class_ratio(val_classes, inside, train_share),
+        CLASSES: _class_ratio(evidence, inside, n_classes),
         FIRST_COUNTS: counts,
         COUNTS: counts.clone(),
     }
+
+
+def _class_ratio(evidence: Evidence, inside: Tensor, n_classes: int | None = None) -> Tensor:
+    if n_classes is None:
+        if evidence.logits is None:
+            raise ValueError("matched weights need the net's logits: Evidence(logits=...)")
+        n_classes = evidence.logits(evidence.x_val[:1]).shape[1]
+    train_share = one_hot(evidence.y_train, n_classes).mean(0)
+    return class_ratio(one_hot(evidence.y_val, n_classes), inside, train_share)
 
 
 def _membership(split: SupportSplit | None, y_val: Tensor) -> Tensor:
