@@ -2,6 +2,8 @@
 
     python benchmarks/streaming.py                         # 5 million rows × 20 columns
     python benchmarks/streaming.py --rows 500000
+    python benchmarks/streaming.py --only csv              # diagnose, of csv files
+    python benchmarks/streaming.py --only split --columns 22    # two columns hold no numbers
 
 Makes a training and a validation file in a temporary folder, a chunk at a time, and works on them
 in processes of their own, whose largest resident memory is printed. A fifth of the validation rows
@@ -20,7 +22,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from scaling import Rates, neighbour_seconds
+
+PARTS = ("diagnose", "csv", "ulsif", "split")
+SPLIT_ROWS = 2_000  # validation rows that uLSIF and the split see
 CHUNK = 250_000
 DIAGNOSE = """
 import sys
@@ -29,33 +36,48 @@ app(["diagnose", sys.argv[1], sys.argv[2], "--label", "y", "--json"])
 """
 CHUNKS = """
 import sys, time
-import numpy as np, pyarrow.parquet as pq
+import numpy as np, pyarrow.parquet as pq, torch
 import giw
-columns = [f"x{j}" for j in range(18)]
+train, val, what, columns, rows = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
+torch.set_num_threads(1)
+columns = [f"x{j}" for j in range(columns)]
+walks = 0
 def opened(path):
     return pq.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
-def chunks(path):
+def chunks(path, dtype=np.float64):
     def pieces():
+        global walks
+        walks += 1
         for batch in opened(path).iter_batches(65_536, columns=columns, use_threads=False):
-            yield np.stack([c.to_numpy() for c in batch.columns], axis=1)
+            yield np.stack([c.to_numpy() for c in batch.columns], axis=1).astype(dtype, copy=False)
     return pieces
-val = np.concatenate(list(chunks(sys.argv[2])()))[:2_000]
-if sys.argv[3] == "ulsif":
-    found = giw.ULSIF().fit(chunks(sys.argv[1]), val)
+if what == "ulsif":
+    val = np.concatenate(list(chunks(val)()))[:rows]
+    found = giw.ULSIF().fit(chunks(train), val)
     print(f"effective sample size {giw.effective_sample_size(found.weight_):,.0f}")
 else:
-    found = giw.SupportSplitter(cells="none", random_state=0).fit(chunks(sys.argv[1])).split(val)
+    single = np.float32
+    val = np.concatenate(list(chunks(val, single)()))[:rows]
+    start = time.process_time()
+    for _ in chunks(train, single)():
+        pass
+    walk, walks = time.process_time() - start, 0
+    start = time.process_time()
+    found = giw.SupportSplitter(cells="none", random_state=0).fit(chunks(train, single)).split(val)
     low, high = found.support_share_interval
+    print(walk, walks, time.process_time() - start)
     print(f"support share {found.support_share:.3f}, {low:.3f} to {high:.3f}")
 """
 
 
 def write(path: Path, rows: int, columns: int, *, outside: float, seed: int) -> None:
-    """A parquet file, a chunk of rows at a time."""
+    """A parquet or csv file, a chunk of rows at a time."""
     import pyarrow as pa
+    import pyarrow.csv
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(seed)
+    kind = pq.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
     writer = None
     for start in range(0, rows, CHUNK):
         n = min(CHUNK, rows - start)
@@ -66,7 +88,7 @@ def write(path: Path, rows: int, columns: int, *, outside: float, seed: int) -> 
         table[f"x{columns - 2}"] = rng.choice(["red", "green", "blue"], n)
         table[f"x{columns - 1}"] = np.where(rng.random(n) < 0.1, np.nan, x[:, -1])
         part = pa.table({**table, "y": y})
-        writer = writer or pq.ParquetWriter(path, part.schema)
+        writer = writer or kind(path, part.schema)
         writer.write_table(part)
     if writer is not None:
         writer.close()
@@ -94,30 +116,62 @@ def measured(code: str, *arguments: str) -> tuple[str, float, float, float]:
     return out.strip(), time.perf_counter() - start, cpu, 1024 * float(memory)
 
 
+def split_model(rows: int, columns: int, walk: float, walks: float, took: float) -> str:
+    """CPU seconds of the split alone, and by docs/scaling.md: neighbours, and reading."""
+    torch.set_num_threads(1)
+    searched = 3_000 + 2_000 + SPLIT_ROWS  # calibration rows, anchors, points
+    neighbours = neighbour_seconds(searched, rows, columns, Rates.measured())
+    model = neighbours + walks * walk
+    return (
+        f"  split alone {took:.1f} CPU s, model {model:.1f}, ratio {took / model:.1f}: neighbours "
+        f"of {searched:,} points {neighbours:.1f}, {walks:.0f} walks through {columns} columns "
+        f"at {walk:.2f}"
+    )
+
+
 def main() -> None:
     """Write, work, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--val-rows", type=int, default=500_000)
     parser.add_argument("--columns", type=int, default=20)
-    parser.add_argument("--only", choices=["diagnose", "ulsif", "split"])
+    parser.add_argument("--only", choices=PARTS)
     options = parser.parse_args()
+    for kind in ("parquet", "csv"):
+        parts = [name for name in PARTS if (name == "csv") == (kind == "csv")]
+        work([name for name in parts if options.only in (None, name)], kind, options)
+
+
+def work(parts: list[str], kind: str, options: argparse.Namespace) -> None:
+    """Write files of a kind, work on them, print."""
+    if not parts:
+        return
     with tempfile.TemporaryDirectory() as folder:
-        train, val = Path(folder) / "train.parquet", Path(folder) / "val.parquet"
+        train, val = Path(folder) / f"train.{kind}", Path(folder) / f"val.{kind}"
         write(train, options.rows, options.columns, outside=0.0, seed=0)
         write(val, options.val_rows, options.columns, outside=0.2, seed=1)
         files = (str(train), str(val))
         size = train.stat().st_size / 1e9
-        print(f"{options.rows:,} × {options.columns} and label, {size:.2f} GB on disk")
-        for name in [options.only] if options.only else ["diagnose", "ulsif", "split"]:
-            if name == "diagnose":
+        print(
+            f"{options.rows:,} × {options.columns} and label, {size:.2f} GB of {kind}", flush=True
+        )
+        for name in parts:
+            if name in ("diagnose", "csv"):
                 out, seconds, cpu, memory = measured(DIAGNOSE, *files)
-                told = json.loads(out)
-                low, high = told["outside_interval"]
-                out = f"outside {told['outside']:.3f}, {low:.3f} to {high:.3f}; {told['notes'][0]}"
+                found = json.loads(out)
+                low, high = found["outside_interval"]
+                out = (
+                    f"outside {found['outside']:.3f}, {low:.3f} to {high:.3f}; {found['notes'][0]}"
+                )
             else:
-                out, seconds, cpu, memory = measured(CHUNKS, *files, name)
+                numbers = options.columns - 2
+                told = (name, str(numbers), str(SPLIT_ROWS))
+                out, seconds, cpu, memory = measured(CHUNKS, *files, *told)
+            if name == "split":
+                reading, out = out.split("\n")
             print(f"{name:<9} {memory / 1e9:5.2f} GB  {seconds:6.1f} s  {cpu:6.1f} CPU s  {out}")
+            if name == "split":
+                print(split_model(options.rows, numbers, *map(float, reading.split())))
 
 
 if __name__ == "__main__":

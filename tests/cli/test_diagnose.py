@@ -65,18 +65,20 @@ def test_mistakes_get_one_line_and_exit_code_2(tables, arguments, words):
     assert "Traceback" not in result.output
 
 
-def test_a_parquet_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypatch, kind):
     """Rows keep their numbers in the file, and classes are counted over all of it."""
     import numpy as np
     import pandas as pd
 
     pytest.importorskip("pyarrow")
     monkeypatch.setattr("giw.data.table_sample.SAMPLED", 120)
-    paths = [tmp_path / "train.parquet", tmp_path / "val.parquet"]
+    paths = [tmp_path / f"train.{kind}", tmp_path / f"val.{kind}"]
     for old, path in zip(tables, paths, strict=True):
         frame = pd.concat([pd.read_csv(old)] * 20, ignore_index=True)
         # far down in the file, so that a number in the sample would be another one
-        frame.iloc[np.argsort(frame["x"], kind="stable")].to_parquet(path)
+        frame = frame.iloc[np.argsort(frame["x"], kind="stable")]
+        frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
 
     whole = json.loads(run(*paths, "--label", "y", "--json").stdout)
     monkeypatch.setattr("giw.data.table_sample.COPIES", 10**4)  # as if the files were large

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from giw.data import Table, TableSample, read_within, sample_parquet
+from giw.data import Table, TableSample, read_within, sample_csv, sample_parquet
 from giw.data import table_sample as module
 
 pd = pytest.importorskip("pandas")
@@ -9,8 +9,8 @@ pytest.importorskip("pyarrow")
 N = 5_000
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
+@pytest.fixture(scope="module", params=["parquet", "csv", "tsv.gz"])
+def path(tmp_path_factory, request):
     """Row numbers, a category that occurs once, a gap that occurs once, and a rare class."""
     town = np.full(N, "Rome", dtype=object)
     town[1::2], town[4_321] = "Oslo", "Lima"
@@ -18,10 +18,17 @@ def path(tmp_path_factory):
     income[3_210] = np.nan
     y = np.where(np.arange(N) % 4 == 0, "yes", "no").astype(object)
     y[2_345] = "perhaps"
-    file = tmp_path_factory.mktemp("tables") / "large.parquet"
+    file = tmp_path_factory.mktemp("tables") / f"large.{request.param}"
     frame = pd.DataFrame({"i": np.arange(N), "town": town, "income": income, "y": y})
-    frame.to_parquet(file, row_group_size=1_200)
+    if request.param == "parquet":
+        frame.to_parquet(file, row_group_size=1_200)
+    else:
+        frame.to_csv(file, index=False, sep="," if request.param == "csv" else "\t")
     return file
+
+
+def sample_of(path, most, **how):
+    return (sample_parquet if path.suffix == ".parquet" else sample_csv)(path, most, **how)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +37,7 @@ def small_batches(monkeypatch):
 
 
 def test_a_sample_has_its_rows_in_place_every_rare_value_and_exact_counts(path):
-    sample = sample_parquet(path, 100, label="y")
+    sample = sample_of(path, 100, label="y")
 
     assert (sample.total, sample.label_counts) == (N, {"yes": 1_250, "no": 3_749, "perhaps": 1})
     assert np.array_equal(sample.columns["i"], sample.rows)
@@ -45,9 +52,10 @@ def first_draw():
     return np.random.default_rng(0).choice(N, size=100, replace=False, shuffle=False)
 
 
+@pytest.mark.parametrize("path", ["parquet"], indirect=True)  # rows are drawn before any are read
 def test_every_row_has_the_same_chance(path):
     """Mean row of 40 draws of 200 rows, within five standard errors; another seed, other rows."""
-    means = [sample_parquet(path, 200, random_state=s).rows.mean() for s in range(40)]
+    means = [sample_of(path, 200, random_state=s).rows.mean() for s in range(40)]
     error = N / np.sqrt(12 * 200 * 40)
     assert abs(np.mean(means) - N / 2) < 5 * error
     assert len(set(means)) == 40
@@ -59,7 +67,7 @@ def test_a_table_is_read_whole_where_it_fits(path):
 
 
 def test_all_rows_are_the_sample_where_that_many_are_asked_for(path):
-    sample = sample_parquet(path, 10 * N, label="none such")
+    sample = sample_of(path, 10 * N, label="none such")
     assert np.array_equal(sample.rows, np.arange(N))
     assert sample.label_counts is None
 
@@ -70,17 +78,40 @@ def test_all_rows_are_the_sample_where_that_many_are_asked_for(path):
 def test_what_is_no_label_is_refused(path, label, words, monkeypatch):
     monkeypatch.setattr(module, "MOST_KINDS", 1_000)
     with pytest.raises(ValueError, match=words):
-        sample_parquet(path, 10, label=label)
+        sample_of(path, 10, label=label)
 
 
 def test_more_rare_values_than_rows_may_join_is_told(path, monkeypatch):
     monkeypatch.setattr(module, "MOST_ADDED", 1)
-    sample = sample_parquet(path, 10, label="y")
+    sample = sample_of(path, 10, label="y")
     assert any("rare values are not in the sample" in note for note in sample.table.notes)
 
 
-def test_half_a_file_is_named(path, tmp_path):
-    half = tmp_path / "half.parquet"
-    half.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(ValueError, match="is not a whole parquet file"):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("half.parquet", "is not a whole parquet file"), ("half.csv.gz", "cannot be read")],
+)
+def test_half_a_file_is_named(tmp_path, name, words):
+    half = tmp_path / name
+    frame = pd.DataFrame({"x": np.random.default_rng(0).normal(size=20_000)})
+    frame.to_parquet(half) if "parquet" in name else frame.to_csv(half, index=False)
+    half.write_bytes(half.read_bytes()[:-500])
+    with pytest.raises(ValueError, match=f"{name} {words}"):
         read_within(half, 1e3)
+
+
+def test_the_sample_does_not_depend_on_the_kind_of_file(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.normal(size=3_000), "word": rng.choice(["a", "b"], 3_000)})
+    frame.loc[[7, 2_900], "word"] = [None, "c"]
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+
+    first, second = (
+        sample_of(tmp_path / name, 50, label="x2", random_state=3)
+        for name in ("t.parquet", "t.csv")
+    )
+
+    assert np.array_equal(first.rows, second.rows)
+    for name in frame:
+        assert first.columns[name].tolist() == second.columns[name].tolist()

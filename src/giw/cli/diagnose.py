@@ -38,7 +38,7 @@ def diagnose(
         float,
         typer.Option(
             min=0.001,
-            help="Gigabytes that a table may take; a larger parquet file is walked through.",
+            help="Gigabytes that a table may take; a larger csv or parquet file is walked through.",
         ),
     ] = 1.0,
     seed: Seed = 0,
@@ -52,8 +52,9 @@ def diagnose(
     and which columns put them there; training labels that look wrong; and a recommendation.
 
     Text and missing values are handled. If VAL has no label column, only features are compared.
-    Large tables are sampled, and the answer says so. Parquet files larger than --memory are never
-    read whole: they are walked through, classes are counted over all rows, the rest is a sample.
+    Large tables are sampled, and the answer says so. Csv and parquet files larger than --memory are
+    never read whole: they are walked through, classes are counted over all rows, the rest is a
+    sample.
 
     Example:
 

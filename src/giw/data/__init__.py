@@ -12,7 +12,7 @@ from giw.data.mnist import colored, mnist
 from giw.data.ray_chunks import ray_chunks, ray_column
 from giw.data.sample import Sample
 from giw.data.table_encoder import TableEncoder
-from giw.data.table_sample import TableSample, read_within, sample_parquet
+from giw.data.table_sample import TableSample, read_within, sample_csv, sample_parquet
 from giw.data.tables import Table, read_table, table_from_frame
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "read_table",
     "read_within",
     "resize_images",
+    "sample_csv",
     "sample_parquet",
     "table_from_frame",
     "unit_pixels",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 
 from giw.data.npy_in_zip import check_npz
 
+UNNAMED = "Unnamed: 0"  # as pandas calls it
+COUNTS_ROWS = "{}: the first column has no name and counts the rows: left out"
 MANY_NAMES = 8  # columns that an error message lists at most
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
 Column = NDArray[Any]  # (n,) float64 with NaN for missing, or objects: str and None for missing
@@ -137,7 +140,8 @@ def table_from_frame(frame: Any, source: str = "table") -> Table:
     return Table(columns, source, notes)
 
 
-def _pandas() -> Any:
+def import_pandas() -> Any:
+    """Pandas, or how to get it."""
     try:
         import pandas
     except ImportError:
@@ -152,13 +156,18 @@ Read = tuple[dict[str, Column], tuple[str, ...]]
 
 
 def _read_csv(path: Path) -> Read:
-    pd = _pandas()
+    with csv_errors(path):
+        frame = import_pandas().read_csv(path, sep=csv_separator(path), low_memory=False)
+    check_csv_names(path, [str(name) for name in frame.columns])
+    return _from_frame(frame, str(path))
+
+
+@contextmanager
+def csv_errors(path: Path) -> Iterator[None]:
+    """What is wrong with a csv file, in one line."""
+    pd = import_pandas()
     try:
-        head = pd.read_csv(path, sep="\0", nrows=1, header=None, dtype=str, quoting=3, engine="c")
-        line = str(head.iloc[0, 0]) if len(head) else ""
-        # the separator that the line of names holds most of
-        separator = max(",;\t", key=line.count)
-        frame = pd.read_csv(path, sep=separator, low_memory=False)
+        yield
     except pd.errors.EmptyDataError:
         raise ValueError(f"{path} is empty: there is no line of column names") from None
     except pd.errors.ParserError as error:
@@ -169,18 +178,28 @@ def _read_csv(path: Path) -> Read:
         ) from None
     except Exception as error:  # a damaged file can raise nearly anything
         raise ValueError(f"{path} cannot be read: {_one_line(error)}") from None
-    names = [str(name) for name in frame.columns]
+
+
+def csv_separator(path: Path) -> str:
+    """The one of comma, semicolon and tab that the line of names holds most of."""
+    how = {"sep": "\0", "nrows": 1, "header": None, "dtype": str, "quoting": 3, "engine": "c"}
+    head = import_pandas().read_csv(path, **how)
+    line = str(head.iloc[0, 0]) if len(head) else ""
+    return max(",;\t", key=line.count)
+
+
+def check_csv_names(path: Path, names: Sequence[str]) -> None:
+    """Refuse a csv file that begins with its first row."""
     counted = [str(number) for number in range(len(names))]
-    if names != counted and all(_is_number(name) for name in names):
+    if list(names) != counted and all(_is_number(name) for name in names):
         raise ValueError(
             f"{path}: the first line must name the columns, but it holds numbers "
             f"({', '.join(names[:3])}, …); add a line of names"
         )
-    return _from_frame(frame, str(path))
 
 
 def _read_parquet(path: Path) -> Read:
-    pd = _pandas()
+    pd = import_pandas()
     try:
         import pyarrow  # noqa: F401 - pandas would name other ways out
     except ImportError:
@@ -261,8 +280,8 @@ def _from_frame(frame: Any, source: str) -> Read:
     for position, key in enumerate(frame.columns):
         name = str(key)
         series = frame.iloc[:, position]
-        if position == 0 and name == "Unnamed: 0" and _counts_rows(series):
-            notes.append(f"{source}: the first column has no name and counts the rows: left out")
+        if position == 0 and name == UNNAMED and _counts_rows(series):
+            notes.append(COUNTS_ROWS.format(source))
             continue
         if name in columns:
             raise ValueError(f"{source} has two columns called {name!r}; rename one")
@@ -271,7 +290,7 @@ def _from_frame(frame: Any, source: str) -> Read:
 
 
 def _from_series(series: Any, name: str, source: str) -> Column:
-    types = _pandas().api.types
+    types = import_pandas().api.types
     gone = series.isna().to_numpy(dtype=bool)
     if types.is_datetime64_any_dtype(series.dtype):
         if getattr(series.dt, "tz", None) is not None:
@@ -293,13 +312,20 @@ def _from_series(series: Any, name: str, source: str) -> Column:
         return numbers
     text = np.empty(len(values), dtype=object)
     text[~gone] = [_text(value) for value in present]
-    if len(present) and all(ISO_DATE.match(value) for value in text[~gone]):  # csv has no dates
-        try:
-            dates = _pandas().to_datetime(series, format="ISO8601", utc=True).dt.tz_convert(None)
-        except ValueError:  # the 31st of February
-            return text
-        return _column(dates.to_numpy(dtype="datetime64[ns]"))
-    return text
+    days = iso_days(series)  # csv has no dates
+    return text if days is None else days
+
+
+def iso_days(series: Any) -> Column | None:
+    """Days since 1970 of text that is all dates such as 2020-01-31, gaps aside; None otherwise."""
+    present = series.dropna()
+    if len(present) == 0 or not all(ISO_DATE.match(_text(value)) for value in present):
+        return None
+    try:
+        dates = import_pandas().to_datetime(series, format="ISO8601", utc=True).dt.tz_convert(None)
+    except ValueError:  # the 31st of February
+        return None
+    return _column(dates.to_numpy(dtype="datetime64[ns]"))
 
 
 def _column(array: NDArray[Any]) -> Column:
