@@ -10,9 +10,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,8 @@ def run_jobs(
 
     Every finished run is in the store before it is told of. Jobs of one data set stay together,
     so that a process reads its files once. Ctrl-C stops all local processes at their next step;
-    what they have of their jobs is saved, and the next run goes on from there.
+    what they have of their jobs is saved, and the next run goes on from there. Where one of several
+    local processes is killed, the others end too, and a RuntimeError says so.
 
     Parameters
     ----------
@@ -79,26 +79,47 @@ def run_jobs(
 
 def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator[Done]:
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    stop = context.Event()
+    # a plain byte: a process that is killed while it waits for an Event blocks whoever sets it
+    stop = context.RawValue("b", 0)
     pool = ProcessPoolExecutor(
         processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(), stop)
     )
     try:
-        waiting = {pool.submit(run_job, job, place): job for job in jobs}
+        with _interrupts_held_back():
+            waiting = [pool.submit(run_job, job, place) for job in jobs]
         for future in as_completed(waiting):
-            try:
-                yield future.result()
-            except BrokenProcessPool as error:  # a process was killed, and the pool ends with it
-                yield Done(waiting[future], 0, f"BrokenProcessPool: {error}")
+            yield future.result()
+    except BrokenProcessPool:
+        raise RuntimeError(
+            "one of the processes was killed, as happens when memory runs out, and the others "
+            "ended with it; finished runs are kept: run the same command again to go on"
+        ) from None
     except KeyboardInterrupt:
-        stop.set()
+        stop.value = 1
         pool.shutdown(wait=True, cancel_futures=True)  # they save what they have
         raise Interrupted("all processes were stopped, and their jobs are saved") from None
+    finally:  # a reader who stops waits for no more jobs, and those at work are saved
+        stop.value = 1
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Hear Ctrl-C only afterwards; processes that are started meanwhile never hear it.
+
+    It reaches every process of a terminal, and one that is still importing would die of it.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # a reader who stops waits for no more jobs
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with(parent: int, stop: Event) -> None:
+def _end_with(parent: int, stop: Any) -> None:
     """End this process when its parent is gone, or it would keep its share of the GPU for ever.
 
     Ctrl-C reaches every process of a terminal; here the parent alone hears it, and asks the others
@@ -108,9 +129,9 @@ def _end_with(parent: int, stop: Event) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            if stop.wait(1.0):
+            if stop.value:
                 ask_to_stop()
-                time.sleep(1.0)
+            time.sleep(0.2)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
