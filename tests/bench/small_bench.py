@@ -8,6 +8,7 @@ import sys
 
 import torch
 from tests.bench import tiny_grid
+from tests.soak.telling import told_by_a_program
 
 from giw.bench import engines, runner
 from giw.cli import app
@@ -16,6 +17,7 @@ tiny_grid.use_small_samples()
 engines.default_threads = lambda processes: 1  # every process rounds alike
 runner.CHECKPOINT_SECONDS = 0.0  # save after every epoch
 importlib.import_module("giw.cli.bench")._check_data = lambda runs, data: None
+told_by_a_program()
 
 SETTING = ("--dataset", "mnist", "--case", "iii", "--shift", "label_noise_0.2")
 OPTIONS = (*SETTING, "--trials", "2", "--epochs", "4", "--device", "cpu", "--yes")

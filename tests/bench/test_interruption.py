@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.bench import tiny_grid
+from tests.bench.process_tree import AVAILABLE, is_alive
 
 from giw.bench import engines
 from giw.bench.store import Store
@@ -90,16 +91,8 @@ def test_two_processes_share_a_folder_and_do_no_run_twice(tmp_path, left_alone):
     assert list((tmp_path / "claims").iterdir()) == []
 
 
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+@pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
 def test_workers_end_with_the_process_that_started_them(tmp_path):
     process = CONTEXT.Process(target=tiny_grid.wait_in_workers, args=(tmp_path,))
     process.start()

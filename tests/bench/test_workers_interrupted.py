@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.bench.process_tree import AVAILABLE, is_alive, is_importing, workers_of
 
 from giw.bench.store import Store
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc"),
+    pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc"),
 ]
 
 
@@ -53,23 +54,6 @@ def left_alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     finish(folder, processes=1)
     return results(folder)
-
-
-def workers_of(pid):
-    """Processes that a process has started and that import the program, by their numbers."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(int(child))
-    return found
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_until(true, command, seconds=120):
@@ -109,7 +93,7 @@ def test_ctrl_c_stops_all_processes_and_saves(tmp_path, left_alone):
 
 def test_ctrl_c_while_processes_are_starting_is_as_clean(tmp_path):
     command = start(tmp_path)
-    wait_until(lambda: len(workers_of(command.pid)) == 2, command)
+    wait_until(lambda: sum(map(is_importing, workers_of(command.pid))) == 2, command)
     os.killpg(command.pid, signal.SIGINT)
     said = command.communicate(timeout=60)[1]
 

@@ -115,3 +115,14 @@ def test_the_sample_does_not_depend_on_the_kind_of_file(tmp_path):
     assert np.array_equal(first.rows, second.rows)
     for name in frame:
         assert first.columns[name].tolist() == second.columns[name].tolist()
+
+
+def test_a_damaged_page_is_told_in_one_line_that_names_the_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"x": np.arange(1_000.0)}).to_parquet(path, compression=None)
+    content = bytearray(path.read_bytes())
+    content[4:40] = b"\xff" * 36  # the header of the first page
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"t\.parquet is not a whole parquet file: ") as told:
+        sample_parquet(path, 10)
+    assert "\n" not in str(told.value)

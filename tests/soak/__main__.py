@@ -12,7 +12,7 @@ from tests.soak.works import WORKS
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000, help="spoiled files to read")
-    parser.add_argument("--kills", type=int, default=54, help="processes to kill")
+    parser.add_argument("--kills", type=int, default=60, help="processes to kill")
     parser.add_argument("--processes", type=int, default=2, help="readers fuzzed side by side")
     parser.add_argument("--only", default="", help="work with this word in its name")
     parser.add_argument("--seed", type=int, default=0)
@@ -34,9 +34,10 @@ def kill(kills: int, seed: int, only: str) -> int:
     print(killing.HEADER, flush=True)
     with tempfile.TemporaryDirectory() as place:
         for work in works:
-            found = killing.kill_often(work, Path(place), -(-kills // len(works)), seed)
+            count = round(kills * work.share / sum(other.share for other in works))
+            found = killing.kill_often(work, Path(place), count, seed)
             print(found.line(), found.said and f"  {found.said}", flush=True)
-            total.kills += found.kills
+            total.phases += found.phases
             total.rounds += found.rounds
             total.losses += found.losses
     print(total.line() + "\n", flush=True)

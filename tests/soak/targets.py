@@ -25,7 +25,9 @@ from giw.bench.store import Result, Store, encode
 from giw.data import read_table
 from giw.data.cifar100 import _check_labels, _parse_pickle, _read_archive, _read_binary
 from giw.data.cifar100 import _read_npz as read_cifar_npz
+from giw.data.csv_walk import CsvWalk
 from giw.data.mnist import read_idx
+from giw.data.table_sample import ParquetWalk, fits, sampled
 from giw.estimators.saving import INDEX, _hashed, _index_checksum, load_with_notes, save
 from giw.report.bench_page import bench_sheets
 from giw.training.checkpoint import read_tensors, write_tensors
@@ -149,6 +151,16 @@ def cifar_targets(canary):
 # ---------------------------------------------------------------------- tables
 
 
+def in_batches(walk):
+    """Read a table as `giw diagnose` reads one that does not fit, two rows at a time."""
+
+    def read(path):
+        fits(path, 1e3)
+        return sampled(walk(path, 2), 3, "y", 0)
+
+    return read
+
+
 def table_targets():
     import pandas as pd
 
@@ -166,12 +178,15 @@ def table_targets():
     csv = [one.encode() for one in texts]
     yield file_target("csv", "t.csv", spoiled(csv), read_table, 3)
     yield file_target("csv.gz", "t.csv.gz", spoiled([gzip.compress(csv[0])]), read_table)
+    yield file_target("csv in batches", "t.csv", spoiled(csv), in_batches(CsvWalk), 2)
     parquets = []
     for compression in ("snappy", None):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, compression=compression)
         parquets.append(buffer.getvalue())
     yield file_target("parquet", "t.parquet", spoiled(parquets), read_table, 3)
+    walk = in_batches(ParquetWalk)
+    yield file_target("parquet in batches", "t.parquet", spoiled(parquets), walk, 2)
     buffer = io.BytesIO()
     np.savez(buffer, X=np.eye(3), y=np.arange(3), name=np.array(["a", "b", "c"]))
     npz = buffer.getvalue()

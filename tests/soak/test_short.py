@@ -6,7 +6,7 @@ import time
 
 import pytest
 from tests.soak import full_disk, fuzzing, killing
-from tests.soak.works import Fit, Grid, Training
+from tests.soak.works import Grid, ShortFit, ShortTraining
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def test_no_spoiled_file_does_harm():
         assert not found.losses, found
 
 
-@pytest.mark.parametrize("work", [Training, Fit])
+@pytest.mark.parametrize("work", [ShortTraining, ShortFit])
 def test_killed_work_goes_on_and_ends_as_if_left_alone(work, tmp_path):
     found = killing.kill_often(work, tmp_path, kills=2, seed=1)
     assert found.kills == 2
@@ -35,12 +35,12 @@ def test_a_full_disk_leaves_the_last_good_file_and_is_told_in_one_line(tmp_path)
 
 
 @pytest.mark.slow  # on a busy machine the work may be done before the signal comes
-@pytest.mark.parametrize("work", [Fit, Grid])
+@pytest.mark.parametrize("work", [ShortFit, Grid])
 def test_an_interrupted_command_says_how_to_go_on_and_goes_on(work, tmp_path):
     right, _ = killing.left_alone(work, tmp_path / "alone")
     folder = tmp_path / "stopped"
     folder.mkdir()
-    process = killing.start(work.run, folder)
+    process = killing.start_work(work, folder)
     while not work.started(folder) and process.is_alive():
         time.sleep(0.002)
     os.kill(process.pid, signal.SIGINT)
@@ -50,7 +50,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(work, tmp_path):
     assert "run the same command again to go on" in said
     assert "Traceback" not in said
     work.check(folder)
-    process = killing.start(work.run, folder)
+    process = killing.start_work(work, folder)
     process.join()
     assert process.exitcode == 0
     assert work.result(folder) == right

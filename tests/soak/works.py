@@ -1,12 +1,19 @@
 """Work that is killed: each runs in a process of its own and is called again until it is done."""
 
 import os
+import random
+import signal
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from tests.bench import tiny_grid
+from tests.bench.process_tree import is_alive, workers_of
 from tests.cli.tables import write_tables
+from tests.soak.killing import ROOT, kill_one
+from tests.soak.telling import mark, tell_first_step, tell_programs
 from tests.training.toy import toy_net, toy_tensors
 
 import giw
@@ -18,28 +25,46 @@ from giw.methods import GIW
 from giw.training import TrainingConfig, train
 from giw.training.checkpoint import read_tensors
 
-CONFIG = TrainingConfig(epochs=6, pretrain_epochs=6, batch_size=16, learning_rate=0.01)
-
 
 def say_to(folder: Path) -> None:
     """What the process says goes to a file, for whoever wants to read it."""
     torch.set_num_threads(1)
-    said = os.open(folder.with_name(f"{folder.name}.said"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    said = os.open(mark(folder, "said"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(said, 1)
     os.dup2(said, 2)
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+
+
+@contextmanager
+def told(folder: Path):
+    """Around the work: what it says, when it begins its first epoch, and that it is done."""
+    say_to(folder)
+    tell_first_step(folder)
+    try:
+        yield
+    except SystemExit as end:  # so ends a command
+        if end.code:
+            raise
+    mark(folder, "done").touch()
 
 
 class Training:
     """``train`` with a checkpoint."""
 
     name = "train with a checkpoint"
+    share = 0.3  # of the kills
+    kill = staticmethod(kill_one)
+    config = TrainingConfig(epochs=40, pretrain_epochs=20, batch_size=16, learning_rate=0.01)
 
-    @staticmethod
-    def run(folder: Path) -> None:
-        say_to(folder)
-        torch.set_num_threads(1)
-        train(GIW(), toy_net(), toy_tensors(n=100), CONFIG, checkpoint=folder / "run")
+    @classmethod
+    def trained(cls, folder: Path):
+        data = toy_tensors(n=200)
+        return train(GIW(), toy_net(), data, cls.config, checkpoint=folder / "run")
+
+    @classmethod
+    def run(cls, folder: Path) -> None:
+        with told(folder):
+            cls.trained(folder)
 
     @staticmethod
     def check(folder: Path) -> None:
@@ -47,34 +72,36 @@ class Training:
         if (folder / "run").exists():
             read_tensors(folder / "run")
 
-    @staticmethod
-    def result(folder: Path):
-        record = train(GIW(), toy_net(), toy_tensors(n=100), CONFIG, checkpoint=folder / "run")
+    @classmethod
+    def result(cls, folder: Path):
+        record = cls.trained(folder)
         state = {k: v.numpy().tobytes() for k, v in record.module.state_dict().items()}
         return state, {k: v.tobytes() for k, v in record.history.items()}, record.split.summary()
 
-    @staticmethod
-    def started(folder: Path) -> bool:
-        return (folder / "run").exists()
+
+class ShortTraining(Training):
+    config = TrainingConfig(epochs=10, pretrain_epochs=5, batch_size=16, learning_rate=0.01)
 
 
 class Grid:
     """``giw bench`` on small made-up images, saving after every epoch."""
 
     name = "giw bench"
+    share = 0.3
+    kill = staticmethod(kill_one)
     arguments = ("--dataset", "mnist", "--case", "iii", "--shift", "label_noise_0.2", "--yes")
-    arguments += ("--trials", "2", "--epochs", "2", "--device", "cpu")
+    arguments += ("--trials", "2", "--epochs", "4", "--device", "cpu")
     methods = ("val_only", "giw")
 
     @classmethod
-    def run(cls, folder: Path, *more: str) -> None:
-        say_to(folder)
+    def run(cls, folder: Path) -> None:
         tiny_grid.use_small_samples()
         engines.default_threads = lambda processes: 1
         runner.CHECKPOINT_SECONDS = 0.0
         sys.modules[bench.__module__]._check_data = lambda runs, data: None
         chosen = [word for method in cls.methods for word in ("--method", method)]
-        app(["bench", "--out", str(folder), *cls.arguments, *chosen, *more])
+        with told(folder):
+            app(["bench", "--out", str(folder), *cls.arguments, *chosen])
 
     @staticmethod
     def check(folder: Path) -> None:
@@ -93,15 +120,37 @@ class Grid:
         return any(folder.glob("*.json"))
 
 
+class SharedGrid(Grid):
+    """The same by a command and two processes that it starts; any of the three may be killed."""
+
+    name = "giw bench --processes 2"
+    share = 0.1  # all three import everything anew
+
+    @staticmethod
+    def run(folder: Path) -> None:
+        say_to(folder)
+        words = ["-m", "tests.bench.small_bench", "--out", str(folder), "--processes", "2"]
+        os.chdir(ROOT)
+        os.execve(sys.executable, [sys.executable, *words], tell_programs(folder))
+
+    @staticmethod
+    def kill(process, moments: random.Random) -> None:
+        everyone = [process.pid, *sorted(workers_of(process.pid))]
+        os.kill(moments.choice(everyone), signal.SIGKILL)
+        while any(map(is_alive, everyone)):  # the others end by themselves
+            time.sleep(0.01)
+
+
 class Fit:
     """``giw fit`` of a net to a small csv, over an older model in the same folder."""
 
     name = "giw fit"
-    epochs = 20
+    share = 0.3
+    kill = staticmethod(kill_one)
+    epochs = 100
 
     @classmethod
     def run(cls, folder: Path) -> None:
-        say_to(folder)
         giw_classifier.CHECKPOINT_SECONDS = 0.0
         train_path, val_path = folder / "train.csv", folder / "val.csv"
         if not val_path.exists():
@@ -110,7 +159,8 @@ class Fit:
                 made.replace(folder / made.name)
         arguments = [str(train_path), "--val", str(val_path), "--label", "y", "--model", "net"]
         out = str(folder / "model")
-        app(["fit", *arguments, "-o", out, "--epochs", str(cls.epochs), "--quiet"])
+        with told(folder):
+            app(["fit", *arguments, "-o", out, "--epochs", str(cls.epochs), "--quiet"])
 
     @staticmethod
     def check(folder: Path) -> None:
@@ -130,4 +180,8 @@ class Fit:
         return (folder / "model.unfinished").exists()
 
 
-WORKS = (Training, Grid, Fit)
+class ShortFit(Fit):
+    epochs = 20
+
+
+WORKS = (Training, Grid, SharedGrid, Fit)

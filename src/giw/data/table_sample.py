@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.data.csv_walk import CSV_ENDINGS, CsvWalk, csv_bytes
-from giw.data.tables import Table, read_table, table_from_frame
+from giw.data.tables import Table, parquet_errors, read_table, table_from_frame
 
 BATCH = 65_536  # rows read at a time
 SAMPLED = 50_000  # rows of a file that does not fit
@@ -80,6 +81,10 @@ class Walk(Protocol):
         """Batches of Arrow, all rows in their order."""
         ...
 
+    def errors(self) -> AbstractContextManager[None]:
+        """Around work on the batches: what is wrong with the file, in one line."""
+        ...
+
 
 class ParquetWalk:
     """Rows of a parquet file, some at a time."""
@@ -95,6 +100,10 @@ class ParquetWalk:
     def batches(self) -> Iterator[Any]:
         """Batches of Arrow, all rows in their order."""
         return iter(self._file.iter_batches(batch_size=self.rows_at_a_time, use_threads=False))
+
+    def errors(self) -> AbstractContextManager[None]:
+        """A damaged page is found when it is read, damaged text when it is looked at."""
+        return parquet_errors(self.path)
 
 
 def read_within(
@@ -146,7 +155,7 @@ def sample_parquet(
         Column whose values are counted over all rows, if the file has it.
     random_state : int, default=0
     """
-    return _sample(ParquetWalk(Path(path), BATCH), most, label, random_state)
+    return sampled(ParquetWalk(Path(path), BATCH), most, label, random_state)
 
 
 def sample_csv(
@@ -168,10 +177,11 @@ def sample_csv(
     random_state : int, default=0
     """
     _import_pyarrow("csv files larger than the memory")
-    return _sample(CsvWalk(Path(path), BATCH), most, label, random_state)
+    return sampled(CsvWalk(Path(path), BATCH), most, label, random_state)
 
 
-def _sample(walk: Walk, most: int, label: str | None, random_state: int) -> TableSample:
+def sampled(walk: Walk, most: int, label: str | None, random_state: int) -> TableSample:
+    """At most ``most`` random rows of what is walked through, and one row of each rare value."""
     path, total = walk.path, walk.total
     if total == 0:
         raise ValueError(f"{path} holds no rows; a table needs at least one")
@@ -180,9 +190,10 @@ def _sample(walk: Walk, most: int, label: str | None, random_state: int) -> Tabl
     generator = np.random.default_rng(random_state)
     drawn = np.zeros(total, dtype=bool)  # a byte per row of the file is all that grows with it
     drawn[generator.choice(total, size=min(most, total), replace=False, shuffle=False)] = True
-    kept, added, counts = _walked_through(walk, label, drawn)
-    drawn[added[:MOST_ADDED]] = True
-    table = table_from_frame(kept.frame(drawn), str(path))
+    with walk.errors():
+        kept, added, counts = _walked_through(walk, label, drawn)
+        drawn[added[:MOST_ADDED]] = True
+        table = table_from_frame(kept.frame(drawn), str(path))
     columns = dict(table.columns)
     for name in walk.text:
         if columns[name].dtype != object:  # the sampled rows are all dates, and others are not
@@ -330,11 +341,6 @@ def _import_pyarrow(what: str) -> Any:
 
 def _open(path: Path) -> Any:
     pyarrow = _import_pyarrow("parquet files")
-    try:
+    with parquet_errors(path):
         # without a read-ahead of whole row groups, which may be as large as the file
         return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
-    except (pyarrow.ArrowException, OSError, EOFError) as error:
-        words = " ".join(str(error).split())
-        raise ValueError(
-            f"{path} is not a whole parquet file: {words}; write or copy it again"
-        ) from None

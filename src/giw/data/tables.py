@@ -204,9 +204,15 @@ def _read_parquet(path: Path) -> Read:
         import pyarrow  # noqa: F401 - pandas would name other ways out
     except ImportError:
         raise ImportError("parquet files need pyarrow: pip install 'giw[tables]'") from None
-    try:
-        # text is decoded only when it is looked at
+    with parquet_errors(path):  # text is decoded only when it is looked at
         return _from_frame(pd.read_parquet(path), str(path))
+
+
+@contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """What is wrong with a parquet file, in one line."""
+    try:
+        yield
     except Exception as error:  # a damaged file can raise nearly anything, in pandas too
         if isinstance(error, ValueError) and str(error).startswith(str(path)):
             raise

@@ -1,0 +1,39 @@
+"""Processes and those that they started, as Linux tells of them in /proc."""
+
+from pathlib import Path
+
+AVAILABLE = Path("/proc/self/stat").exists()
+
+
+def workers_of(pid: int) -> list[int]:
+    """Processes of multiprocessing that a process has started."""
+    return [child for child in _children(pid) if b"spawn_main" in _read(child, "cmdline")]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and not only remembered by its parent."""
+    stat = _read(pid, "stat")
+    return bool(stat) and stat.rsplit(b")", 1)[1].split()[0] != b"Z"
+
+
+def is_importing(pid: int) -> bool:
+    """Whether a process has begun to load torch, which takes it seconds."""
+    return b"libtorch_cpu" in _read(pid, "maps")
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+    return [
+        int(child) for task in tasks for child in _read(pid, f"task/{task.name}/children").split()
+    ]
+
+
+def _read(pid: int, name: str) -> bytes:
+    """A process may end at any time: nothing then."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
