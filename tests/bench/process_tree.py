@@ -7,7 +7,7 @@ AVAILABLE = Path("/proc/self/stat").exists()
 
 def workers_of(pid: int) -> list[int]:
     """Processes of multiprocessing that a process has started."""
-    return [child for child in _children(pid) if b"spawn_main" in _read(child, "cmdline")]
+    return [child for child in children_of(pid) if b"spawn_main" in _read(child, "cmdline")]
 
 
 def is_alive(pid: int) -> bool:
@@ -21,7 +21,8 @@ def is_importing(pid: int) -> bool:
     return b"libtorch_cpu" in _read(pid, "maps")
 
 
-def _children(pid: int) -> list[int]:
+def children_of(pid: int) -> list[int]:
+    """Processes that a process has started."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:

@@ -1,12 +1,15 @@
 """Commands and examples under torchrun, with two real processes."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from tests.bench.process_tree import AVAILABLE, children_of
 from tests.cli.tables import write_tables
 from typer.testing import CliRunner
 
@@ -18,13 +21,16 @@ pytest.importorskip("pandas")
 ROOT = Path(__file__).parents[2]
 
 
+COMMAND = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+HOW = {
+    "text": True, "env": {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}/src"}
+}  # fmt: skip
+
+
 def torchrun(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone",
-         "--nproc-per-node", "2", *map(str, arguments)],
-        capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}/src"},
-    )  # fmt: skip
+        [*COMMAND, *map(str, arguments)], capture_output=True, timeout=300, check=False, **HOW
+    )
 
 
 def test_giw_fit_writes_the_model_of_one_process(tmp_path):
@@ -42,6 +48,40 @@ def test_giw_fit_writes_the_model_of_one_process(tmp_path):
     expected, found = one.module_.state_dict(), two.module_.state_dict()
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_fit_goes_on_and_writes_the_same_model(tmp_path, number):
+    """SIGINT is heard by torchrun and handed on; SIGKILL hits the process that writes."""
+    train, val = write_tables(tmp_path)
+    command = ["fit", train, "--val", val, "-l", "y", "--model", "net", "--epochs", "300"]
+    assert torchrun("-m", "giw", *command, "-o", tmp_path / "alone").returncode == 0
+
+    again = ["-m", "giw", *map(str, command), "-o", str(tmp_path / "model")]
+    process = subprocess.Popen([*COMMAND, *again], stderr=subprocess.PIPE, **HOW)
+    unfinished = tmp_path / "model.unfinished"
+    while not unfinished.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    if number == signal.SIGINT:
+        process.send_signal(number)
+    else:
+        os.kill(children_of(process.pid)[0], number)
+    said = process.communicate(timeout=120)[1]
+
+    assert process.returncode != 0
+    if number == signal.SIGINT:
+        lines = [line for line in said.splitlines() if line.startswith("giw fit: ")]
+        assert len(lines) == 1, said
+        assert "and is saved in" in lines[0]
+        assert "run the same command again to go on" in lines[0]
+    assert not (tmp_path / "model").exists()
+    assert torchrun(*again).returncode == 0
+    assert not unfinished.exists()
+    for path in (tmp_path / "alone").iterdir():
+        assert (tmp_path / "model" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_trees_are_for_one_process(tmp_path, monkeypatch):

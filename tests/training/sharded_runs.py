@@ -13,7 +13,17 @@ from tests.training.toy import toy_net, toy_tensors
 
 from giw.methods import METHODS, method_named
 from giw.methods.virtual import slope_along
-from giw.training import FunctionalNet, Tensors, TrainingConfig, sample_losses, train
+from giw.training import (
+    FunctionalNet,
+    Interrupted,
+    Tensors,
+    TrainingConfig,
+    UnusableCheckpoint,
+    ask_to_stop,
+    loop,
+    sample_losses,
+    train,
+)
 from giw.training.sharded_net import ShardedNet
 
 # 25 rows a step: one process of two has a row more than the other
@@ -53,11 +63,30 @@ def shared(rank: int, folder: str) -> dict[str, Any]:
     world = dist.group.WORLD
     found: dict[str, Any] = {name: trained(name, ranks=world) for name in METHODS}
     found["slopes"] = slopes(ShardedNet(toy_net().double(), group=world))
-    path = Path(folder) / f"of rank {rank}"
-    trained("diw", ranks=world, checkpoint=path)
-    found["wrote"] = path.exists()
-    try:  # the first process has a file to go on from, the second has none
+    found["interrupted"] = interrupted(rank, Path(folder))
+    path = Path(folder) / f"damaged, of rank {rank}"
+    path.write_text("no checkpoint")
+    try:
         trained("diw", ranks=world, checkpoint=path)
-    except ValueError as error:
+    except UnusableCheckpoint as error:
         found["refused"] = str(error)
+    return found
+
+
+def interrupted(rank: int, folder: Path) -> dict[str, Any]:
+    """The second process is asked to stop; then both go on. Only the first one has a file."""
+    world, path = dist.group.WORLD, folder / f"of rank {rank}"
+    loop.STEPS_TO_AGREE = 2
+
+    def ask(phase: str, epoch: int, _: Any) -> None:
+        if rank == 1 and (phase, epoch) == ("train", 0):
+            ask_to_stop()
+
+    found: dict[str, Any] = {}
+    try:
+        trained("giw", ranks=world, checkpoint=path, on_epoch=ask)
+    except Interrupted as error:
+        found["said"] = str(error)
+    found["wrote"] = path.exists()
+    found["params"] = trained("giw", ranks=world, checkpoint=path)
     return found

@@ -36,10 +36,18 @@ def test_derivatives_of_derivatives_are_those_of_one_process(found, road):
         torch.testing.assert_close(rank["slopes"][road], alone)
 
 
-def test_one_process_writes_the_checkpoint_and_all_must_be_able_to_read_it(found):
-    assert [rank["wrote"] for rank in found] == [True, False]
+def test_processes_stop_at_a_common_step_and_go_on_from_the_file_of_the_first(found):
+    """One step of the second epoch is done: processes ask each other before every second step."""
     for rank in found:
-        assert "not the same for all 2 processes" in rank["refused"]
+        assert "stopped in epoch 2 of 2 (train)" in rank["interrupted"]["said"]
+        for key, value in found[0]["giw"].items():
+            assert torch.equal(rank["interrupted"]["params"][key], value)
+    assert [rank["interrupted"]["wrote"] for rank in found] == [True, False]
+
+
+def test_all_processes_hear_of_a_damaged_checkpoint(found):
+    for rank in found:
+        assert "damaged, of rank 0 cannot be read" in rank["refused"]
 
 
 def test_batch_normalisation_is_refused_by_name():

@@ -81,8 +81,8 @@ def fit(
 
         torchrun --nproc-per-node 2 -m giw fit train.csv --val new.csv -l y --model net -o model/
 
-    While one process trains a net, its state is kept beside the folder, as OUT.unfinished: killed
-    or stopped by Ctrl-C, the same command goes on from there and ends with the same model. A model
+    While a net is trained, its state is kept beside the folder, as OUT.unfinished: killed or
+    stopped by Ctrl-C, the same command goes on from there and ends with the same model. A model
     that is already in the folder stays whole until the new one takes its place.
 
     Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input, 130
@@ -114,9 +114,9 @@ def fit(
         unfinished = out.absolute().with_name(f"{out.absolute().name}.unfinished")
         started = time.perf_counter()
         with heard_warnings() as warned:
-            if model is Model.net and processes == 1:
+            if model is Model.net:
                 _fit_net(estimator, X, y, X_val, y_val, unfinished)
-            elif model is Model.net or quiet or as_json:
+            elif quiet or as_json:
                 estimator.fit(X, y, X_val=X_val, y_val=y_val)
             else:
                 with err_console().status(f"fitting {model} to {len(y):,} rows"):
@@ -142,7 +142,7 @@ def _fit_net(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, unfinished:
     try:
         estimator.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
     except UnusableCheckpoint:
-        unfinished.unlink()
+        unfinished.unlink(missing_ok=True)  # by the first of several processes that hear of it
         warnings.warn(
             f"{unfinished} was left by another command or is damaged: started afresh", stacklevel=2
         )

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from giw.cli.messages import STOPPED
+
 
 @contextmanager
 def torchrun_processes() -> Iterator[tuple[int, int]]:
@@ -27,7 +29,12 @@ def torchrun_processes() -> Iterator[tuple[int, int]]:
     if on_gpus:
         torch.cuda.set_device(local)
     dist.init_process_group("nccl" if on_gpus else "gloo")
+    rank = dist.get_rank()
     try:
-        yield dist.get_rank(), processes
+        yield rank, processes
+    except KeyboardInterrupt:  # all have stopped together; the first one says so
+        if rank > 0:
+            raise SystemExit(STOPPED) from None
+        raise
     finally:
         dist.destroy_process_group()

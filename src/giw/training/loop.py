@@ -50,6 +50,7 @@ from giw.training.protocol import (
     Params,
     prediction_params,
 )
+from giw.training.ranks import STEPS_TO_AGREE, any_rank_asked, first_rank_loads
 from giw.training.record import TrainingRecord
 from giw.training.sharded_net import ShardedNet
 from giw.training.stopping import Interrupted, asked_to_stop, stop_by_interrupt
@@ -116,8 +117,8 @@ def train(
     ranks : torch.distributed.ProcessGroup, optional
         Processes that share the rows of every batch. All call with the same module, data, config
         and random state, and all get the same record: that of a single process up to rounding
-        (and up to the draws of dropout). The first one alone writes the checkpoint, and all must
-        be able to read it.
+        (and up to the draws of dropout). The first one alone writes the checkpoint and reads it,
+        for all. Ctrl-C, wherever it is heard, stops all of them at the same step.
     checkpoint_seconds : float, default=0.0
         Seconds that pass at least between two savings.
     """
@@ -174,6 +175,7 @@ class Group:
     saved: Saved | None = None
     ranks: dist.ProcessGroup | None = None
     started: float = field(default_factory=time.perf_counter)
+    asked: int = 0  # how often
 
     def __post_init__(self) -> None:
         self.device = self.datas[0].x_train.device
@@ -194,21 +196,8 @@ class Group:
         """Save the run between epochs, and take up what was saved before."""
         identity = run_identity(method, self.config, self.datas, self.random_states)
         self.store = Checkpoint(path, identity, every, seconds)
-        self.saved = self.store.load()
-        if self.ranks is not None:
-            self._check_same_start(self.ranks)
-
-    def _check_same_start(self, ranks: dist.ProcessGroup) -> None:
-        """Processes that start at different epochs would wait for each other for ever."""
-        at = (-1, 0) if self.saved is None else (self.saved.phase == "train", self.saved.epoch)
-        found: list[Any] = [None] * dist.get_world_size(ranks)
-        dist.all_gather_object(found, at, group=ranks)
-        if any(other != found[0] for other in found):
-            path = "the checkpoint" if self.store is None else self.store.path
-            raise ValueError(
-                f"{path} is not the same for all {len(found)} processes; put it where every one of "
-                "them can read it, or remove it everywhere"
-            )
+        load = self.store.load
+        self.saved = load() if self.ranks is None else first_rank_loads(load, self.ranks)
 
     @property
     def _writes(self) -> bool:
@@ -219,11 +208,12 @@ class Group:
         self, method: Method, pretrained: Sequence[Pretrained] | None = None
     ) -> list[TrainingRecord]:
         """Pretrain where the method asks for it, split, and descend the method's loss."""
-        if self.store is None or self.ranks is not None:  # ranks would stop at different steps
+        if self.store is None:
             return self._train(method, pretrained)
         with stop_by_interrupt():
             records = self._train(method, pretrained)
-            if asked_to_stop():  # too late to stop it, but whoever asked wants no more after it
+            # too late to stop it, but whoever asked wants no more after it
+            if asked_to_stop() if self.ranks is None else any_rank_asked(self.ranks, self.device):
                 raise Interrupted(self._how_to_go_on("after its last epoch"))
             return records
 
@@ -328,7 +318,13 @@ class Group:
         return history
 
     def _asked(self) -> bool:
-        return self.ranks is None and asked_to_stop()
+        """Whether to stop before the next step; processes that share a batch stop together."""
+        if self.ranks is None:
+            return asked_to_stop()
+        if self.store is None:
+            return False
+        self.asked += 1
+        return self.asked % STEPS_TO_AGREE == 0 and any_rank_asked(self.ranks, self.device)
 
     def _steps_taken(self, phase: str) -> tuple[int, Params]:
         """Steps of the first epoch that a saved run has done, and what they logged."""
@@ -349,11 +345,13 @@ class Group:
     ) -> NoReturn:
         """Save in the middle of an epoch, and say so."""
         where = f"in epoch {len(history) + 1} of {epochs} ({phase})"
-        if self.store is not None:
+        if self.store is not None and self._writes:
             saved = self._state(descent, states, phase, history, splits)
             saved.step, saved.tensors["sums"] = step, descent.sums()
             saved.values["logged"] = list(saved.tensors["sums"])  # in their order
             self.store.save(saved)
+        if self.ranks is not None:
+            dist.barrier(self.ranks)  # whoever leaves early may take the others with it
         raise Interrupted(self._how_to_go_on(where))
 
     def _how_to_go_on(self, where: str) -> str:
@@ -406,7 +404,8 @@ class Group:
         self.net.set_buffers(saved.tensors.get("buffers", {}))
         for t, stream in enumerate(streams):
             stream.load_state(saved.tensors[f"stream {t}"])
-        _set_random_state(saved.tensors["random"], self.device)
+        if self._writes:  # what was saved is the first process's; the others go on with their own
+            _set_random_state(saved.tensors["random"], self.device)
         return list(saved.values["history"])
 
     def _saved_splits(self, saved: Saved) -> list[SupportSplit | None]:
