@@ -38,6 +38,16 @@ def test_islands_inside_and_outside_are_told_apart(trained):
     assert low < 2 / 3 < high
 
 
+def test_without_hidden_parts_the_same_points_are_inside(trained):
+    rng = np.random.default_rng(0)
+    quick = giw.SupportSplitter(hide_parts=False, random_state=0).fit(*islands(600, rng))
+    points = np.concatenate([islands(60, rng)[0], islands(30, rng, at=(50.0,))[0]])
+    split, full = quick.split(points), trained.split(points)
+    np.testing.assert_array_equal(split.p_value, full.p_value)
+    assert split.assumptions.hidden_auroc is None
+    assert full.assumptions.hidden_auroc is not None
+
+
 def test_points_in_doubt_join_the_likelier_side():
     rng = np.random.default_rng(2)
     z = rng.normal(size=(2_000, 2))

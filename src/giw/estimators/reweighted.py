@@ -180,6 +180,7 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             SupportSplitter(
                 level=max(0.05, 1.5 / n),  # a p-value among n rows is at least 1 / n
                 most_calibration=3_000 if n < MANY else 1_000,
+                hide_parts=n < MANY,
                 random_state=seed,
             )
             if self.splitter is None
