@@ -8,7 +8,8 @@ then drawn i.i.d. from the pool. Nothing here looks at the pool before it is spl
     GIW_DATA=... python benchmarks/support.py peers --trials 1     # one-class SVMs are slow
     GIW_DATA=... python benchmarks/support.py cifar20              # needs a GPU to pretrain
     GIW_DATA=... python benchmarks/support.py peers --on cifar20 --layers raw,pool --jobs 4
-    python benchmarks/support.py speed large
+    GIW_DATA=... python benchmarks/support.py choice --on color
+    python benchmarks/support.py overlap speed large
 
 Features are kept in ``--cache`` between runs. Tables are printed, and appended to ``--out`` as csv.
 ``--keep`` writes a smaller copy of the features; given as ``--cache`` it brings the trial, with the
@@ -57,6 +58,7 @@ MNIST_CASES = {
 TRUE_CASE = {"(i) 0-3": "i", "(ii) 2": "ii", "(iii) 0-9": "iii", "(iv) 2-9": "iv"}
 SIZES = (20, 200, 2_000)  # of validation samples
 VERDICT_SIZES = (20, 60, 200, 1_000)
+ONE_GROUP = ("auroc (i) ", "auroc (ii) ")  # cases with nothing outside
 KEPT_BYTES = 14_500_000  # of one file of features that is kept
 
 
@@ -438,6 +440,60 @@ def scorer_grid(t: Trial) -> Iterator[dict[str, Any]]:
                     yield {"layer": layer, "scorer": name, **row}
 
 
+def choices(t: Trial) -> Iterator[dict[str, Any]]:
+    """Features as hiding parts of training ranks them, beside the AUROC that they really have."""
+    choice = choose_representation(t.calibration, t.y_calibration, random_state=t.seed)
+    mean_of = {key: float(np.mean(value)) for key, value in choice.scores.items()}
+    for layer in t.calibration:
+        unit = mean_of[layer, True] >= mean_of[layer, False]
+        by_class, by_part = choice.scores[layer, unit]
+        truth = {f"auroc {case}": float("nan") for case in t.setting.cases}
+        if layer in t.pool and layer in t.train:
+            split = split_pool(t, KNN(unit_norm=unit), layer)
+            truth = {f"auroc {row['case']}": row["auroc"] for row in quality([split])}
+        yield {
+            "setting": t.setting.name, "seed": t.seed, "features": layer, "unit_norm": unit,
+            "class_hidden": by_class, "part_hidden": by_part, "mean": mean_of[layer, unit],
+            "chosen": layer == choice.name,
+            **{name: value for name, value in truth.items() if not name.startswith(ONE_GROUP)},
+        }  # fmt: skip
+
+
+def overlap(problems: int = 10, draws: int = 10) -> Iterator[dict[str, Any]]:
+    """Does the interval hold where inside and outside overlap? Gaussian classes, half of them known.
+
+    The wider the centres are spread, the better strangers can be told. Every problem has its own
+    centres; the share is the truth of each draw's distribution.
+    """
+    classes, d, n = 12, 16, 1_500
+    for spread in (0.3, 0.5, 0.7, 1.0, 2.0):
+        for share in (0.2, 0.5, 1.0):
+            for m in SIZES:
+                found = []
+                for seed in range(problems):
+                    rng = np.random.default_rng([seed, m, round(10 * spread), round(10 * share)])
+                    center = spread * rng.normal(size=(classes, d))
+                    label = rng.integers(0, classes // 2, n)
+                    splitter = SupportSplitter(random_state=seed)
+                    splitter.fit(center[label] + rng.normal(size=(n, d)), label)
+                    for _ in range(draws):
+                        inside = rng.random(m) < share
+                        group = rng.integers(0, classes // 2, m) + np.where(inside, 0, classes // 2)
+                        split = splitter.split(center[group] + rng.normal(size=(m, d)))
+                        low, high = split.support_share_interval
+                        area = auroc(inside, split.p_value, split.score)
+                        found.append(
+                            (split.support_share, low <= share <= high, high - low, low, area)
+                        )
+                values = np.array(found)
+                keys = ("estimate", "covers", "width", "low")
+                yield {
+                    "spread": spread, "share": share, "n_val": m, "draws": len(found),
+                    "auroc": mean(values[:, 4].tolist()),
+                    **dict(zip(keys, values[:, :4].mean(axis=0).tolist(), strict=True)),
+                }  # fmt: skip
+
+
 def peers(t: Trial, layers: tuple[str, ...], jobs: int, threads: int) -> Iterator[dict[str, Any]]:
     """The published recipe, in its own setting and honest, and scikit-learn's detectors."""
     case, groups = next((c, g) for c, g in t.setting.cases.items() if c.startswith("(iii)"))
@@ -549,6 +605,13 @@ def large(n: int = 100_000, d: int = 512) -> Iterator[dict[str, Any]]:
     }
 
 
+ALONE: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+    "speed": speed,
+    "large": large,
+    "overlap": overlap,
+}
+
+
 # ----------------------------------------------------------------------------------------- printing
 
 
@@ -580,7 +643,7 @@ def _text(value: Any) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    what = [*SETTINGS, "peers", "scorers", "speed", "large"]
+    what = [*SETTINGS, "peers", "scorers", "choice", "overlap", "speed", "large"]
     parser.add_argument("what", nargs="+", choices=what, help="settings and tables to run")
     parser.add_argument("--trials", type=int, default=5, help="deals of the data, each with a net")
     parser.add_argument("--first", type=int, default=10, help="seed of the first trial")
@@ -588,7 +651,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=None, help="training rows at most")
     parser.add_argument("--pool", type=int, default=12_000, help="validation pool at most")
     parser.add_argument("--no-choice", action="store_true", help="do not compare features")
-    parser.add_argument("--on", default="mnist", choices=SETTINGS, help="for peers and scorers")
+    on = "for peers, scorers and choice"
+    parser.add_argument("--on", default="mnist", choices=SETTINGS, help=on)
     parser.add_argument("--layers", default="fc1,conv2", help="for peers")
     parser.add_argument("--jobs", type=int, default=1, help="processes, for peers")
     parser.add_argument("--keep", type=Path, default=None, help="folder for a copy of features")
@@ -615,8 +679,8 @@ def main() -> None:
     args.cache.mkdir(parents=True, exist_ok=True)
     seeds = range(args.first, args.first + args.trials)
     for what in args.what:
-        if what in ("speed", "large"):
-            table(what.capitalize(), speed() if what == "speed" else large(), args.out, what)
+        if what in ALONE:
+            table(what.capitalize(), ALONE[what](), args.out, what)
             continue
         setting = SETTINGS[what if what in SETTINGS else args.on]
         trials = (_trial(setting, seed, args) for seed in seeds)
@@ -625,9 +689,10 @@ def main() -> None:
                 rows = peers(t, tuple(args.layers.split(",")), args.jobs, args.threads)
                 table(f"Peers, trial {t.seed}", rows, args.out, what)
             continue
-        if what == "scorers":
+        if what in ("scorers", "choice"):
             for t in trials:
-                table(f"Scorers, trial {t.seed}", scorer_grid(t), args.out, what)
+                rows = scorer_grid(t) if what == "scorers" else choices(t)
+                table(f"{what.capitalize()}, trial {t.seed}", rows, args.out, what)
             continue
         splits = []
         for t in trials:

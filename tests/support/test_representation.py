@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from giw.support import KNN, choose_representation
+from giw.support.cells import neighbour_agreement
 from giw.support.hiding import hidden_auroc
+from giw.support.representation import fair_means
 
 
 def three_islands(n=600):
@@ -56,6 +58,51 @@ def test_noisy_labels_do_not_choose_the_features_that_remember_the_noise():
 
     assert by_noise.name == "islands"
     assert by_noise.scores["islands", False][0] == by_noise.scores["islands", False][1]
+
+
+def test_hard_classes_are_hidden_and_random_ones_are_not():
+    """Neighbours miss most labels of twenty classes, and still know far more than chance."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 20, 1_000)
+    center = 1.3 * rng.normal(size=(20, 4))
+    z = center[label] + rng.normal(size=(1_000, 4))
+    agreement = neighbour_agreement(torch.from_numpy(z), torch.from_numpy(label), rng)
+
+    hard = choose_representation({"z": z}, label, random_state=0)
+    noise = choose_representation({"z": z}, rng.permutation(label), random_state=0)
+
+    assert agreement < 0.5
+    assert hard.scores["z", False][0] != hard.scores["z", False][1]
+    assert noise.scores["z", False][0] == noise.scores["z", False][1]
+
+
+def test_a_row_is_compared_by_the_columns_of_others():
+    """Own columns are easier by 0.3; the first row is worse by 0.1 on all others."""
+    row, column = np.array([0.5, 0.6, 0.6, 0.7]), np.array([0.0, 0.1, 0.2, -0.1])
+    own = np.eye(4, dtype=bool)
+    area = row[:, None] + column + 0.3 * own
+
+    np.testing.assert_allclose(fair_means(area, own), row + column.mean())
+
+
+def test_two_rows_have_no_third_and_count_everything():
+    area = np.array([[0.9, 0.5], [0.6, 0.7]])
+
+    np.testing.assert_allclose(fair_means(area, np.eye(2, dtype=bool)), area.mean(axis=1))
+
+
+def test_features_do_not_win_by_what_they_alone_propose():
+    """Three views of islands and one that sees nothing but a length of its own."""
+    rng = np.random.default_rng(0)
+    z, _ = three_islands()
+    views = {"first": z + rng.normal(size=z.shape), "second": z, "third": z * 2}
+    alone = 50.0 * rng.integers(0, 3, (600, 1)) + 0.01 * rng.normal(size=(600, 2))
+
+    choice = choose_representation({"alone": alone, **views}, random_state=0)
+
+    assert choice.by_proposal["alone", False]["alone"] > 0.95
+    assert choice.name != "alone"
+    assert abs(choice.scores["alone", False][1] - 0.5) < 0.2
 
 
 def test_hiding_an_island_is_noticed_exactly():

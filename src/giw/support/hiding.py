@@ -26,6 +26,7 @@ from giw.support.scorers.knn import (
 from giw.support.scorers.unit_norm import unit_norm
 
 MOST_HIDDEN = 8
+REST = -1  # rows that are never hidden
 
 
 def hidden_auroc(
@@ -46,13 +47,16 @@ def hidden_aurocs(
     *,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> list[float]:
-    """:func:`hidden_auroc` for several groupings of the same rows, at most eight groups of each."""
+    """:func:`hidden_auroc` for several groupings of the same rows, at most eight groups of each.
+
+    Rows of group -1 are never hidden.
+    """
     distance = pairwise_distance(unit_norm(z) if scorer.unit_norm else z)  # (n, n)
     generator = as_generator(random_state)
     found = []
     for group in groupings:
         areas = []
-        for value in np.unique(group)[:MOST_HIDDEN]:
+        for value in np.unique(group[group != REST])[:MOST_HIDDEN]:
             others = generator.permutation(np.flatnonzero(group != value))
             if len(others) < 4:  # a quarter of them is to be held out
                 continue

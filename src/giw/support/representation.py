@@ -4,6 +4,9 @@ How well *validation* data separate must not decide, or the choice would find di
 there are none. Training data alone can tell: hide a class, or a part of one, from the others and
 see which features find it strange. Parts matter more than they seem to: a net that learned the
 classes separates them in its last layers by construction, and forgets there what else it saw.
+
+Parts are clusters, and clusters of some features are what these features see best. Every candidate
+therefore proposes some, and each is judged by what the others proposed, never by its own.
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_points
-from giw.support.cells import AGREEMENT, cells_within, cluster, neighbour_agreement
-from giw.support.hiding import hidden_aurocs
+from giw.support.cells import cells_within, cluster, neighbour_agreement
+from giw.support.hiding import MOST_HIDDEN, REST, hidden_aurocs
 from giw.support.scorers import KNN
 
-MOST_ROWS = 3_000
-TIE = 0.01  # of AUROC: less than hiding eight groups can tell apart
+MOST_ROWS = 2_000
+TIE = 0.02  # of AUROC: less than hiding so few groups can tell apart
+BEYOND_CHANCE = 0.25  # of the way from chance to certainty: neighbours that know labels so well
+PARTS = 16  # hidden in all, shared by the candidates' proposals
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,16 @@ class RepresentationChoice:
     scorer : KNN
         The scorer to give to :class:`giw.SupportSplitter`, unit norm or not.
     scores : dict
-        (name, unit_norm) → (AUROC when classes are hidden, AUROC when parts of classes are).
+        (name, unit_norm) → (AUROC when classes are hidden, AUROC when parts of classes are: of
+        :func:`fair_means`).
+    by_proposal : dict
+        (name, unit_norm) → {name of the candidate whose clusters were hidden: AUROC}.
     """
 
     name: str
     scorer: KNN
     scores: dict[tuple[str, bool], tuple[float, float]]
+    by_proposal: dict[tuple[str, bool], dict[str, float]]
 
     def summary(self) -> str:
         """The candidates, best first, and the rule that chose."""
@@ -58,7 +67,8 @@ class RepresentationChoice:
                 "AUROC with a part of training hidden from the rest (no validation data involved)",
                 f"  {'features':<16} {'scale':<10} class  part   mean",
                 *rows,
-                f"the first of those within {TIE:g} of the best: earlier features forget less",
+                f"the first of those within {TIE:g} of the best: earlier features forget less; of "
+                "unit norm unless most judges disagree",
             ]
         )
 
@@ -83,14 +93,16 @@ def choose_representation(
         layers in their order. Rows that the net was not trained on make the fairest judges. Several
         layers joined are one more candidate: ``np.concatenate``.
     y_train : array of shape (n,), optional
-        Labels; without them, or where neighbours disagree on them, only clusters are hidden.
+        Labels; without them, or where neighbours know hardly more of them than chance, only
+        clusters are hidden.
     scorer : KNN, optional
         Neighbour scorer to try the features with; unit norm is tried with and without.
     random_state : int, numpy generator or None
 
     Notes
     -----
-    Parts of classes are clusters of the first representation, which knows nothing of the net.
+    Parts of classes are clusters, proposed by every representation in turn; 16 parts are hidden in
+    all. Two representations are compared by what the others proposed (:func:`fair_means`).
     """
     if not representations:
         raise ValueError("representations is empty; pass at least one array by name")
@@ -106,42 +118,97 @@ def choose_representation(
     rows = np.sort(generator.permutation(n)[:MOST_ROWS])
     kept = {name: z[torch.as_tensor(rows, device=z.device)] for name, z in features.items()}
     label = np.unique(labels[rows], return_inverse=True)[1].reshape(-1)
-    first = next(iter(kept.values()))
     if not _trusted(kept, label, generator):
         label = np.zeros_like(label)
-    part = _parts(first, label, generator)
-    if len(np.unique(part)) < 2:
+    proposals = {name: _parts(z, label, generator) for name, z in kept.items()}
+    proposals = {name: part for name, part in proposals.items() if len(np.unique(part)) > 1}
+    if not proposals:
         raise ValueError(
             f"nothing to hide among {n} rows of one class and one cluster; "
             "choose the representation yourself"
         )
     base = KNN() if scorer is None else scorer
     seed = int(generator.integers(2**31))
-    groupings = [part, label] if len(np.unique(label)) > 1 else [part]
-    scores: dict[tuple[str, bool], tuple[float, float]] = {}
-    for name, z in kept.items():
-        for unit in (False, True):
-            trial = replace(base, unit_norm=unit)
-            areas = hidden_aurocs(z, groupings, trial, random_state=seed)
-            scores[name, unit] = (areas[-1], areas[0])
+    groupings = [_some_groups(part, max(2, PARTS // len(proposals))) for part in proposals.values()]
+    if len(np.unique(label)) > 1:
+        groupings.append(_some_groups(label, MOST_HIDDEN))
+    keys = [(name, unit) for name in kept for unit in (False, True)]
+    areas = np.array(
+        [
+            hidden_aurocs(kept[name], groupings, replace(base, unit_norm=unit), random_state=seed)
+            for name, unit in keys
+        ]
+    )  # (2K, proposals and classes)
+    by_part = areas[:, : len(proposals)]
+    own = np.array([[name == proposal for proposal in proposals] for name, _ in keys])
+    part = fair_means(by_part, own)
+    by_class = areas[:, -1] if areas.shape[1] > len(proposals) else part
+    scores = {key: (float(by_class[i]), float(part[i])) for i, key in enumerate(keys)}
+    by_proposal = {
+        key: dict(zip(proposals, row.tolist(), strict=True))
+        for key, row in zip(keys, by_part, strict=True)
+    }
     mean = {key: float(np.mean(value)) for key, value in scores.items()}
     best = max(mean.values())
     name = next(key[0] for key in mean if mean[key] >= best - TIE)
-    unit = mean[name, True] >= mean[name, False]
-    return RepresentationChoice(name, replace(base, unit_norm=unit), scores)
+    row = keys.index((name, True))
+    # a single judge may care for lengths only, such as clusters of a net's confidence
+    unit = bool(np.median(areas[row] - areas[row - 1]) >= -TIE)
+    return RepresentationChoice(name, replace(base, unit_norm=unit), scores, by_proposal)
+
+
+def fair_means(area: NDArray[np.float64], own: NDArray[np.bool_]) -> NDArray[np.float64]:
+    r"""Mean of each row over all columns, as if it had no column of its own.
+
+    Columns differ in how hard they are, so that leaving out one each would compare answers to
+    different questions. The model
+
+    .. math:: A_{ij} = r_i + c_j
+
+    is fitted by least squares to the entries that are not a row's own, which compares any two rows
+    by the columns of third ones; returned is :math:`r_i + \bar c`. With fewer than three kinds of
+    column there are no third ones, and all entries count.
+
+    Parameters
+    ----------
+    area : array of shape (k, p)
+    own : bool array of shape (k, p)
+    """
+    k, p = area.shape
+    used = ~own if p > 2 else np.ones_like(own)
+    row, column = np.nonzero(used)
+    design = np.zeros((len(row), k + p))
+    design[np.arange(len(row)), row] = 1.0
+    design[np.arange(len(row)), k + column] = 1.0
+    effect = np.linalg.lstsq(design, area[used], rcond=None)[0]  # up to a constant that cancels
+    return np.asarray(effect[:k] + effect[k:].mean())
 
 
 def _trusted(
     kept: Mapping[str, Tensor], label: NDArray[np.int64], generator: np.random.Generator
 ) -> bool:
-    """Whether neighbours agree on labels in any of the representations.
+    """Whether neighbours know more of labels than chance in any of the representations.
 
     Hiding the holders of a noisy label hides a random part of training, which no features find;
-    what differs then between features is how well they remember the noise.
+    what differs then between features is how well they remember the noise. Hard classes are
+    another matter: neighbours often miss them, and still far less than chance would.
     """
     codes = {name: torch.as_tensor(label, device=z.device) for name, z in kept.items()}
     agreement = [neighbour_agreement(z, codes[name], generator) for name, z in kept.items()]
-    return max(agreement) >= AGREEMENT
+    share = np.bincount(label) / len(label)
+    chance = float(np.square(share).sum())
+    if chance == 1:
+        return True
+    return (max(agreement) - chance) / (1 - chance) >= BEYOND_CHANCE
+
+
+def _some_groups(group: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Codes 0, 1, ... for at most so many groups, evenly chosen, and one more for the rest."""
+    value, code = np.unique(group, return_inverse=True)
+    chosen = np.linspace(0, len(value) - 1, min(most, len(value))).round().astype(np.int64)
+    new = np.full(len(value), REST)
+    new[chosen] = np.arange(len(chosen))
+    return new[code.reshape(-1)]
 
 
 def _parts(
