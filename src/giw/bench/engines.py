@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from giw.shift import paper_samples
 from giw.training import Interrupted, ask_to_stop
 
 ENGINES = ("local", "ray")
+WORK, STOP, END = range(3)  # what processes are told
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,15 @@ def run_jobs(
 def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator[Done]:
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     # a plain byte: a process that is killed while it waits for an Event blocks whoever sets it
-    stop = context.RawValue("b", 0)
+    told = context.RawValue("b", WORK)
     pool = ProcessPoolExecutor(
-        processes, mp_context=context, initializer=_end_with, initargs=(os.getpid(), stop)
+        processes, mp_context=context, initializer=_listen, initargs=(os.getpid(), told)
     )
+    futures: list[Future[Done]] = []
     try:
         with _interrupts_held_back():
-            waiting = [pool.submit(run_job, job, place) for job in jobs]
-        for future in as_completed(waiting):
+            futures += [pool.submit(run_job, job, place) for job in jobs]
+        for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
         raise RuntimeError(
@@ -95,12 +97,15 @@ def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator
             "ended with it; finished runs are kept: run the same command again to go on"
         ) from None
     except KeyboardInterrupt:
-        stop.value = 1
-        pool.shutdown(wait=True, cancel_futures=True)  # they save what they have
         raise Interrupted("all processes were stopped, and their jobs are saved") from None
-    finally:  # a reader who stops waits for no more jobs, and those at work are saved
-        stop.value = 1
-        pool.shutdown(wait=False, cancel_futures=True)
+    finally:  # also where the reader wants no more
+        told.value = STOP
+        running = [future for future in futures if not future.cancel()]
+        pool.shutdown(wait=False)
+        try:
+            wait(running)  # they save what they have
+        finally:
+            told.value = END  # an idle one may wait for a lock that a killed one holds
 
 
 @contextmanager
@@ -119,22 +124,21 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with(parent: int, stop: Any) -> None:
-    """End this process when its parent is gone, or it would keep its share of the GPU for ever.
+def _listen(parent: int, told: Any) -> None:
+    """Do what the parent tells this process, and end with it: it would keep its share of the GPU.
 
-    Ctrl-C reaches every process of a terminal; here the parent alone hears it, and asks the others
-    to stop.
+    Ctrl-C reaches every process of a terminal; here the parent alone hears it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            if stop.value:
+    def listen() -> None:
+        while os.getppid() == parent and told.value != END:
+            if told.value == STOP:
                 ask_to_stop()
             time.sleep(0.2)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=listen, daemon=True).start()
 
 
 def run_job(job: Job, place: Place) -> Done:
