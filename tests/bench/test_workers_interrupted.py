@@ -65,7 +65,7 @@ def wait_until(true, command, seconds=120):
 
 
 def in_the_middle(folder, command):
-    wait_until(lambda: list(folder.glob("unfinished/*.safetensors*")), command)
+    wait_until(lambda: list(folder.glob("unfinished/[!.]*.safetensors*")), command)
 
 
 def check_goes_on(folder, left_alone):
@@ -74,7 +74,8 @@ def check_goes_on(folder, left_alone):
     finish(folder)
     assert results(folder) == left_alone
     assert list((folder / "claims").iterdir()) == []
-    assert list((folder / "unfinished").iterdir()) == []
+    # what a killed writer has left under a hidden name stays for ten minutes
+    assert [p for p in (folder / "unfinished").iterdir() if not p.name.startswith(".")] == []
 
 
 def test_ctrl_c_stops_all_processes_and_saves(tmp_path, left_alone):
