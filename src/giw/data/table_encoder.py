@@ -220,8 +220,9 @@ def _numbers_as_text(text: Column, name: str, source: str) -> bool:
             words.append(row)
     if words and len(words) <= MOST_WORDS * count and measured > count / 2:
         raise ValueError(
-            f"{source}: column {name!r} holds numbers but for {len(words)} of {count} rows, such as "
-            f"{text[words[0]]!r} in row {words[0]}; leave missing values empty, or drop the column"
+            f"{source}: column {name!r} holds numbers but for {len(words)} of {count} rows, such "
+            f"as {text[words[0]]!r} in row {words[0]}; leave missing values empty, or drop "
+            "the column"
         )
     return not words
 
