@@ -52,3 +52,6 @@ def test_a_net_that_collapsed_onto_one_point_per_class_gives_finite_answers():
 
     assert split.inside.tolist() == [True, False]
     assert np.isfinite(split.posterior).all()
+    low, high = split.support_share_interval
+    assert 0 <= low <= split.support_share <= high <= 1
+    assert np.isfinite(splitter.cell_tilt_).all()

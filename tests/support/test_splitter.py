@@ -288,6 +288,15 @@ def test_few_validation_points_get_a_wide_interval(trained, m):
     assert "of " + str(m) + " validation points" in split.summary()
 
 
+def test_one_point_far_away_is_outside_and_leaves_the_verdict_open(trained):
+    split = trained.split(np.full((1, 2), 100.0))
+
+    assert not split.inside.any()
+    assert split.alpha == 0.0
+    assert split.support_share_interval[0] == 0.0
+    assert split.verdict().case == "cannot tell"
+
+
 def test_one_class_only():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(200, 3))
@@ -315,6 +324,9 @@ Z = np.random.default_rng(0).normal(size=(100, 4))
         (lambda: giw.SupportSplitter().fit(np.ones((50, 3))), "collapsed"),
         (lambda: giw.SupportSplitter().fit(np.zeros((50, 3))), "collapsed"),
         (lambda: giw.SupportSplitter().fit(np.full((50, 3), np.nan)), "NaN"),
+        (lambda: giw.SupportSplitter().fit(Z).split(np.full((3, 4), np.nan)), "NaN"),
+        (lambda: giw.SupportSplitter().fit(Z, z_calibration=Z * np.nan), "NaN"),
+        (lambda: giw.SupportSplitter().fit(Z).split(np.full((3, 4), np.inf)), "z_val"),
         (lambda: giw.SupportSplitter().fit(np.empty((0, 3))), "empty"),
         (lambda: giw.SupportSplitter().fit(Z[:10]), "at least 19"),
         (lambda: giw.SupportSplitter().fit(Z[:1]), "at least 19"),
