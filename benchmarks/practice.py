@@ -422,9 +422,9 @@ def timing(n: int = 20_000, m: int = 200) -> None:
     print("| --- | --- | --- | --- | --- |")
     boosted = HistGradientBoostingClassifier(random_state=0)
     for name, base in (
-        ("RandomForestClassifier", RandomForestClassifier(random_state=0)),
         ("HistGradientBoostingClassifier", boosted),
         ("the same, max_bins=63", clone(boosted).set_params(max_bins=63)),
+        ("RandomForestClassifier", RandomForestClassifier(random_state=0)),
     ):
         clf = giw.ReweightedClassifier(base, random_state=0)
         plain, weighted, full = (
@@ -437,7 +437,8 @@ def timing(n: int = 20_000, m: int = 200) -> None:
         )
         print(
             f"| {name} | {plain:.2f} s | {weighted:.2f} s | {full:.2f} s | "
-            f"{(full - plain) / plain:.1f} × plain |"
+            f"{(full - plain) / plain:.1f} × plain |",
+            flush=True,
         )
 
 
