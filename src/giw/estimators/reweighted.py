@@ -61,6 +61,8 @@ from giw.weights import ClassifierRatio, effective_sample_size
 Vector = NDArray[np.float64]
 WEIGH_ON = ("loss", "xy", "x")
 FEWEST_TRAINING_ROWS = 10
+MOST_SPLIT_ROWS = 10_000  # a sample of more rows shows where the training data are as well
+FEWEST_OF_A_CLASS = 20  # rows of it in that sample, if there are so many
 LEAST_EFFECTIVE = 0.1  # of the training points; fewer carry too much of the risk
 
 
@@ -187,8 +189,9 @@ class _Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             else clone(self.splitter)
         )
         if not is_classifier(self._base()):
-            return splitter.fit(z).split(z_val)
-        return splitter.fit(z, y).split(z_val, y_val)
+            return splitter.fit(z[_some_rows(np.zeros(n), generator)]).split(z_val)
+        rows = _some_rows(y, generator)
+        return splitter.fit(z[rows], y[rows]).split(z_val, y_val)
 
     def _weigh_by_features(
         self, z: Vector, z_val: Vector, inside: Vector, generator: np.random.Generator
@@ -492,6 +495,19 @@ class ReweightedRegressor(RegressorMixin, _Reweighted):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         center, spread = float(y.mean()), float(y.std()) or 1.0
         return ((y - center) / spread)[:, None], ((y_val - center) / spread)[:, None]
+
+
+def _some_rows(label: NDArray[Any], generator: np.random.Generator) -> NDArray[np.int64]:
+    """Rows that stand for the training support: all, or a sample with some of every class."""
+    if len(label) <= MOST_SPLIT_ROWS:
+        return np.arange(len(label))
+    order = generator.permutation(len(label))
+    codes = np.unique(label[order], return_inverse=True)[1].reshape(-1)
+    by_class = np.argsort(codes, kind="stable")
+    count = np.bincount(codes)
+    place = np.arange(len(label)) - np.repeat(np.cumsum(count) - count, count)  # within its class
+    few = by_class[place < FEWEST_OF_A_CLASS]
+    return np.unique(np.concatenate([order[:MOST_SPLIT_ROWS], order[few]]))
 
 
 def _rows(X: Any) -> int:
