@@ -63,10 +63,10 @@ from giw.weights.loss_modes import mode_ratio
 SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-support",
             "color_mnist-iii-label_noise_0.4")  # fmt: skip
 METHODS = (
-    *("giw_plus", "giw", "pooled", "pooled_plus"),
-    *(f"giw_plus:plus_{part}" for part in ("no_ema", "mix_0.5", "no_augment", "one_copy")),
-    *(f"giw_plus:plus_{part}" for part in ("uniform", "batch_weights", "hard", "no_hold_out")),
-    "giw_plus:plus_giw",
+    *("giw_plus", "giw", "pooled", "surgical"),
+    *(f"giw_plus:plus_{part}" for part in ("first_block_300", "lean_0.5", "steady_lean", "steady")),
+    *(f"giw_plus:plus_{part}" for part in ("uniform", "hard", "no_hold_out", "no_augment")),
+    "pooled_plus",
 )
 RIVALS = ("giw", "pooled", "giw:published")
 
@@ -105,7 +105,7 @@ def compare(options: argparse.Namespace) -> None:
     for line in bad:
         print("left out:", line)
     places = list(dict.fromkeys(_place(r.run) for r in results))
-    rivals = [name for name in RIVALS if any(_name(r.run) == name for r in results)]
+    rivals = [name for name in options.against if any(_name(r.run) == name for r in results)]
     for place in places:
         here = [r for r in results if _place(r.run) == place]
         cells = {name: _trials(here, name) for name in dict.fromkeys(_name(r.run) for r in here)}
@@ -267,11 +267,11 @@ def weights(options: argparse.Namespace) -> None:
     print("| --- " * 9 + "|")
     for shift in ("noise 0.2", "noise 0.4", "prior 10", "none"):
         for n_val in (8, 20, 100):
-            found: dict[str, list[np.ndarray]] = {"GIW, a batch": [], "GIW+": []}
+            found: dict[str, list[np.ndarray]] = {"GIW, a batch": [], "steady": []}
             truth, kind = np.zeros(0), np.zeros(0)
             for trial in range(options.repeats):
                 steady, batch, truth, kind = _weights_of_one_draw(shift, n_val, trial)
-                found["GIW+"].append(steady)
+                found["steady"].append(steady)
                 found["GIW, a batch"].append(batch)
             for name, draws in found.items():
                 w = np.stack(draws)  # (draws, n)
@@ -318,7 +318,7 @@ def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray
     losses = sample_losses(evidence.logits(data.x_train), data.y_train)
     val_losses = sample_losses(evidence.logits(data.x_val), data.y_val)
     histogram, ratio, counts, _ = state.values()
-    plus = GIWPlus()
+    plus = GIWPlus(weights="steady")
     modes = mode_ratio(counts, doubt=plus.doubt)
     table = steady_weights(histogram, ratio, modes, upper=plus.upper)
     nodes, classes = loss_nodes(losses), one_hot(data.y_train, problem.n_classes)
@@ -394,6 +394,9 @@ def main() -> None:
     on_images.add_argument("--out", type=Path, required=True)
     stored = commands.add_parser("compare")
     stored.add_argument("out", type=Path)
+    for command in (on_images, stored):
+        command.add_argument("--against", nargs="*", default=list(RIVALS),
+                             help="methods that all others are paired with")  # fmt: skip
     on_tables = commands.add_parser("tables")
     on_tables.add_argument("--repeats", type=int, default=50)
     on_tables.add_argument("--first-seed", type=int, default=3000)

@@ -139,7 +139,7 @@ def test_weights_of_flipped_labels_are_small_and_close_to_the_truth():
     evidence, flipped = noisy_evidence()
     net = FunctionalNet(torch.nn.Linear(1, 2, bias=False))
     params = {"weight": torch.tensor([[-2.0], [2.0]])}
-    method = GIWPlus()
+    method = GIWPlus(weights="steady")
     params |= method.state(evidence, None, params)
     batch = Batch(
         evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
@@ -180,7 +180,7 @@ def test_the_state_starts_at_the_pretrained_net_and_moves_with_it():
 
 
 def test_every_step_moves_state_and_nothing_reads_the_future():
-    method, module, batch = GIWPlus(), toy_net(), a_batch()
+    method, module, batch = GIWPlus(weights="steady"), toy_net(), a_batch()
     params = start(method, module)
     _, logs = method.loss(FunctionalNet(module), params, batch)
     assert logs[STEP] == params[STEP] + 1
@@ -243,7 +243,7 @@ def test_training_images_are_not_moved_twice(augmented):
 
 
 @pytest.mark.parametrize("rare", [False, True])
-def test_matched_weights_are_those_of_a_batch_times_the_ratio_of_classes(rare):
+def test_matched_weights_are_those_of_a_batch_with_the_shares_of_classes(rare):
     evidence, _ = noisy_evidence(n=600, m=12)
     few = evidence.y_train == 0
     keep = ~few | (torch.arange(600) % 10 == 0) if rare else torch.ones(600, dtype=torch.bool)
@@ -263,11 +263,18 @@ def test_matched_weights_are_those_of_a_batch_times_the_ratio_of_classes(rare):
     state = method.state(evidence, None, {})
     found, _ = method._weigh(state, batch, 2, *own)
     plain, _ = GIWPlus(weights="batch")._weigh({}, batch, 2, *own)
-    expected = plain * state[CLASSES][evidence.y_train]
-    torch.testing.assert_close(found, expected / expected.mean())
+    mean = torch.stack([plain[evidence.y_train == c].mean() for c in range(2)])
+    expected = plain * (state[CLASSES] / mean)[evidence.y_train]
+    torch.testing.assert_close(found, expected / expected.mean() if rare else plain)
+    # each class has the share that the ratio asks for
+    share = torch.stack([found[evidence.y_train == c].sum() for c in range(2)]) / len(found)
+    asked = state[CLASSES] * torch.bincount(evidence.y_train) / len(found)
+    if rare:
+        torch.testing.assert_close(share, asked / asked.sum())
     # classes that differ by no more than chance change nothing
     assert torch.allclose(found, plain, atol=1e-5) == (not rare)
-    assert replace(method, upper=1.5)._weigh(state, batch, 2, *own)[0].max() <= 1.5
+    if rare:
+        assert replace(method, upper=1.5)._weigh(state, batch, 2, *own)[0].max() <= 1.5
 
 
 def test_alpha_is_the_mean_of_the_membership_in_use():
@@ -294,13 +301,13 @@ def test_modes_are_followed_only_while_inside_points_are_held_out():
     losses_ = torch.nn.functional.cross_entropy(logits, evidence.y_train, reduction="none")
     found = {}
     for hold_out in (True, False):
-        method = GIWPlus(hold_out=hold_out, window=1.0)
+        method = GIWPlus(weights="steady", hold_out=hold_out, window=1.0)
         state = params | method.state(evidence, None, params)
         state[FIRST_COUNTS] = torch.tensor([[15.0, 15.0], [18.0, 12.0]])
         _, new = method._weigh(state, batch, 2, losses_, torch.zeros(30))
         found[hold_out] = new[COUNTS]
     torch.testing.assert_close(found[True][0], torch.tensor([30.0, 0.0]))
-    method = GIWPlus(window=1.0)
+    method = GIWPlus(weights="steady", window=1.0)
     state = params | method.state(evidence, None, params)
     unsure = batch._replace(inside=torch.full((30,), 0.6))
     _, new = method._weigh(state, unsure, 2, losses_, torch.zeros(30))
@@ -312,7 +319,7 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
     """A net that has learnt the training points by heart makes validation losses look large."""
     evidence, _ = noisy_evidence(share=0.0)
     params = {"weight": torch.tensor([[-2.0], [2.0]])}
-    method = GIWPlus(window=1.0)
+    method = GIWPlus(weights="steady", window=1.0)
     params |= method.state(evidence, None, params)
     batch = Batch(
         evidence.x_train, evidence.y_train, evidence.x_val, evidence.y_val,
@@ -326,7 +333,7 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"weights": "static"}, "steady, matched, batch, uniform"),
+        ({"weights": "static"}, "matched, steady, batch, uniform"),
         ({"handover": 1.5}, "handover must lie between 0 and 1"),
         ({"mix": -0.1}, "mix must lie between 0 and 1"),
         ({"lean": 2.0}, "lean must lie between 0 and 1"),

@@ -10,7 +10,7 @@
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
 ``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
-``plus_matched``        GIW's weights times the ratio of class shares
+``plus_steady``         weights by modes of losses; ``plus_steady_lean`` leans on training too
 ``plus_move_all``       training images are moved about as copies are
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
@@ -204,7 +204,8 @@ PLUS: dict[str, dict[str, object]] = {
     "plus_batch_weights": {"weights": "batch"},
     "plus_hard": {"soft": False},
     "plus_no_hold_out": {"hold_out": False},
-    "plus_matched": {"weights": "matched"},
+    "plus_steady": {"weights": "steady"},
+    "plus_steady_lean": {"weights": "steady", "lean": 0.5},
     "plus_move_all": {"augment_training": True},
     "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0, "lean": 0.0},
 }

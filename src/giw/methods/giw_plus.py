@@ -1,4 +1,4 @@
-r"""GIW+: generalized importance weighting with steady weights and a tempered validation term.
+r"""GIW+: generalized importance weighting with a tempered validation term, and class shares.
 
 .. math:: \alpha \frac1n \sum_i w_i \ell_i
           + \frac1m \sum_j (1 - \kappa s_j)\, \frac1K \sum_k
@@ -9,11 +9,11 @@ r"""GIW+: generalized importance weighting with steady weights and a tempered va
 :math:`\alpha` is the mean of :math:`\kappa s`. This is the generalized risk of
 :mod:`giw.methods.giw` with a few things changed:
 
-- *Weights* are a ratio of class shares times a ratio of the two modes of losses,
-  :math:`w = r(y)\, g(\ell)`. Both ratios are estimated on the pretrained net, from validation
-  points inside the support and training rows that the net has not seen either: no side is
-  flattered. Both are shrunk towards one by how little they are sure of. Then the modes are
-  followed over a window of steps.
+- *Weights* are a ratio of class shares times a ratio of losses, :math:`w = r(y)\, g(\ell)`. The
+  former is shrunk towards one as far as it is noise. The latter matches the losses of each batch,
+  as GIW does (``"matched"``), or is a ratio of the two modes of losses (``"steady"``): estimated on
+  the pretrained net, from validation points inside the support and training rows that the net
+  has not seen either, and then followed over a window of steps.
 - *Soft split*: :math:`s_j` is the posterior of being inside, in both terms.
 - *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside, and the
   validation points inside carry the rest themselves. The risk is the same for every
@@ -70,7 +70,7 @@ from giw.weights.loss_modes import (
     otsu_threshold,
 )
 
-WEIGHTS = ("steady", "matched", "batch", "uniform")
+WEIGHTS = ("matched", "steady", "batch", "uniform")
 HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
@@ -99,18 +99,18 @@ class GIWPlus(GIW):
     representation, split_on, splitter, weigh, level, least_posterior
         As in :class:`giw.methods.GIW`; the default splitter is soft. The first and the last are
         used where ``weights="batch"``.
-    weights : {"steady", "matched", "batch", "uniform"}, default="steady"
-        By classes and modes of losses over a window of steps; by classes and by matching the losses
-        of each batch; by the latter alone, as GIW does; or none.
+    weights : {"matched", "steady", "batch", "uniform"}, default="matched"
+        By classes and by matching the losses of each batch; by classes and modes of losses over a
+        window of steps; by matching each batch alone, as GIW does; or none.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
     handover : float, default=0.8
         Share of the risk inside the training support that weighted training data carry.
     hold_out : bool, default=True
-        Hand points over whole that are inside almost surely, and follow the modes of losses by
-        them. Without it, modes count as they did on the pretrained net.
-    lean : float, default=0.5
+        Hand points over whole that are inside almost surely; steady weights follow the modes of
+        losses by them. Without it, modes count as they did on the pretrained net.
+    lean : float, default=0.0
         Share of the risk outside, times ``handover``, that is given to weighted training data
         although they know nothing of it. More of it over-fits validation points outside less, and
         neglects them where a net cannot fit both.
@@ -146,11 +146,11 @@ class GIWPlus(GIW):
     """
 
     name: ClassVar[str] = "giw_plus"
-    weights: str = "steady"
+    weights: str = "matched"
     soft: bool = True
     handover: float = 0.8
     hold_out: bool = True
-    lean: float = 0.5
+    lean: float = 0.0
     copies: int = 4
     mix: float = 0.0
     augment: bool = True
@@ -297,9 +297,8 @@ class GIWPlus(GIW):
             return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
         if self.weights == "matched":
             weight = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
-            weight = weight * (one_hot(batch.y, n_classes) @ params[CLASSES].detach())
-            mean = weight.mean()
-            return (weight / torch.where(mean > 0, mean, 1.0)).clamp(max=self.upper), {}
+            classes = one_hot(batch.y, n_classes)
+            return with_class_shares(weight, classes, params[CLASSES].detach(), self.upper), {}
         return self._steady(params, batch, n_classes, train_loss, val_loss)
 
     def _steady(
@@ -325,6 +324,34 @@ class GIWPlus(GIW):
             modes = bounded_modes(now, before)
             table = steady_weights(seen, params[CLASSES].detach(), modes, upper=self.upper)
             return at_points(table, nodes, classes), {HISTOGRAM: seen, COUNTS: counts}
+
+
+def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor, upper: float) -> Tensor:
+    r"""Weights whose classes have the shares that validation labels ask for, mean one, (n,).
+
+    .. math:: \tilde w_i \propto r(y_i)\, w_i / \bar w(y_i)
+
+    A rare class is a hard one, so that matched losses raise it too: without the mean
+    :math:`\bar w(y)` of the batch it would be raised twice. Where the ratio is one throughout,
+    because labels say no more than chance would, weights stay as they are.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (n,)
+    classes : Tensor of shape (n, c)
+        One-hot labels.
+    ratio : Tensor of shape (c,)
+        Of :func:`giw.weights.class_ratio.class_ratio`.
+    upper : float
+        Largest weight; after the cut the mean may be below one.
+    """
+    count = classes.sum(0)
+    of_class = (weight @ classes) / torch.where(count > 0, count, 1.0)  # (c,)
+    factor = ratio / torch.where(of_class > 0, of_class, 1.0)
+    shared = weight * (classes @ factor)
+    mean = shared.mean()
+    shared = (shared / torch.where(mean > 0, mean, 1.0)).clamp(max=upper)
+    return torch.where((ratio - 1).abs().amax() > 1e-6, shared, weight)
 
 
 def bounded_modes(modes: Tensor, first: Tensor) -> Tensor:
