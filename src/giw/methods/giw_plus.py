@@ -297,8 +297,9 @@ class GIWPlus(GIW):
             return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
         if self.weights == "matched":
             weight = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
-            classes = one_hot(batch.y, n_classes)
-            return with_class_shares(weight, classes, params[CLASSES].detach(), self.upper), {}
+            with torch.autocast(train_loss.device.type, enabled=False):
+                classes, ratio = one_hot(batch.y, n_classes), params[CLASSES].detach()
+                return with_class_shares(weight, classes, ratio, self.upper), {}
         return self._steady(params, batch, n_classes, train_loss, val_loss)
 
     def _steady(
