@@ -21,10 +21,7 @@ from giw.support.cells import cluster
 from giw.support.rows import only
 
 FEWEST = 20  # rows of a cell with two halves to compare
-LEAST_TILT, MOST_TILT = (
-    0.1,
-    1.0,
-)  # of log c
+LEAST_TILT, MOST_TILT = 0.1, 1.0  # of log c
 UNEVEN = 0.5  # tilt from which halves are cells of their own
 LEAST_HALF = 1 / 3  # of a cell's calibration rows
 ORDINARY = 0.2  # p-values above this are hardly ever from outside
