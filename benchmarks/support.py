@@ -46,7 +46,7 @@ from giw.models.lenet import LeNet5
 from giw.models.resnet import ResNet18
 from giw.support import KNN, OSVM, SupportSplitter, choose_representation, which_case
 from giw.support.halves import tilt_spread
-from giw.support.mixture import Assumptions, split_mixture
+from giw.support.mixture import Assumptions, split_with_doubt
 from giw.support.scorers import Scorer
 
 DIGITS = tuple(range(10))
@@ -368,7 +368,7 @@ def shares(splits: list[PoolSplit], draws: int) -> Iterator[dict[str, Any]]:
                 for _ in range(-(-draws // len(splits))):
                     drawn = rng.choice(rows, m)  # with replacement: i.i.d. from the pool
                     unseen = np.zeros(m, dtype=bool)
-                    mixture = split_mixture(
+                    mixture = split_with_doubt(
                         s.rank[drawn], s.count[drawn], unseen, assumptions=s.assumed(drawn)
                     )
                     low, high = mixture.interval

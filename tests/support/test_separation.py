@@ -8,7 +8,12 @@ from sklearn.ensemble import IsolationForest
 import giw
 from giw.support import KNN
 from giw.support.calibration import Sides
-from giw.support.mixture import shape_log_likelihood, split_mixture, usual_shapes
+from giw.support.mixture import (
+    shape_log_likelihood,
+    split_mixture,
+    split_with_doubt,
+    usual_shapes,
+)
 from giw.support.separation import expectations, hidden_kinds
 
 
@@ -154,3 +159,17 @@ def test_assumptions_decide_where_the_data_cannot():
 
     assert known.interval[0] > 0.85
     assert open_.interval[0] < 0.2
+
+
+def test_doubt_widens_the_interval_and_moves_no_point():
+    """Half of the points pile up at zero; what is assumed concerns the interval alone."""
+    rank = np.concatenate([np.full(100, 1), np.linspace(1, 1_000, 100).astype(int)])
+    count, unseen = np.full(200, 999), np.zeros(200, dtype=bool)
+    usual = split_mixture(rank, count, unseen)
+    doubtful = giw.support.mixture.Assumptions(tilt=0.5, blind=0.8)
+    found = split_with_doubt(rank, count, unseen, assumptions=doubtful)
+
+    np.testing.assert_array_equal(found.posterior, usual.posterior)
+    assert found.share == usual.share == pytest.approx(0.5, abs=0.05)
+    assert found.interval[0] < usual.interval[0] - 0.1
+    assert found.interval[0] <= found.share <= found.interval[1]

@@ -33,7 +33,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,8 @@ SHARE = np.concatenate([[0.0], (np.arange(60) + 0.5) / 60, [1.0]])  # grid of pi
 ALL_INSIDE, ALL_OUTSIDE = 0.25, 0.05  # prior mass of cases (i)/(ii), and of disjoint supports
 PILE = np.array([0.2, 0.5, 1.0])  # a: the smaller, the sharper the pile at zero
 FALL = np.array([1.0, 1.4, 2.0, 5.0, 15.0, 50.0, 150.0, 500.0])  # b: how soon they die out
-SEPARATED = 2.0  # b from here on is expected where nothing is known of the features
+# b from here on, and t up to here, are expected where nothing is known of the features
+SEPARATED, FAMILIAR = 2.0, 0.2
 # t and its fall e: outside points that look half familiar, and how soon these die out
 TAIL = ((0.0, 15.0), (0.08, 15.0), (0.2, 15.0), (0.25, 4.0), (0.5, 4.0))
 TILT_STEPS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # log c in standard deviations
@@ -57,8 +58,9 @@ GROUPS = ((0.02, 0.005), (0.1, 0.02))  # above the first, bins at least as wide 
 
 def usual_shapes() -> Vector:
     """Weight of every shape of the outside group where nothing is known of the features, (A,)."""
-    _, fall, _ = _shape_grid()
-    return np.asarray((fall >= SEPARATED) / np.sum(fall >= SEPARATED))
+    _, fall, tail = _shape_grid()
+    usual = (fall >= SEPARATED) & (tail <= FAMILIAR)
+    return np.asarray(usual / usual.sum())
 
 
 def _shape_grid() -> tuple[Vector, Vector, Vector]:
@@ -147,6 +149,23 @@ def _grouped(rank: NDArray[np.int64], count: NDArray[np.int64]) -> Vector:
         lower = np.where(smooth, group * width, lower)
         upper = np.where(smooth, (group + 1) * width, upper)
     return np.stack([lower, upper]).round(12)
+
+
+def split_with_doubt(
+    rank: NDArray[np.int64],  # (m,)
+    count: NDArray[np.int64],  # (m,)
+    unseen: NDArray[np.bool_],  # (m,)
+    *,
+    assumptions: Assumptions,
+) -> Mixture:
+    """Share and posteriors as :func:`split_mixture` has them, with the interval of assumptions.
+
+    Estimate and posterior take strangers to look strange, as real ones mostly do. That hidden
+    parts of training look less so is a reason to be unsure, not to call more points outside.
+    """
+    usual = split_mixture(rank, count, unseen)
+    low, high = split_mixture(rank, count, unseen, assumptions=assumptions).interval
+    return replace(usual, interval=(min(low, usual.share), max(high, usual.share)))
 
 
 def shape_log_likelihood(rank: NDArray[np.int64], count: NDArray[np.int64]) -> Vector:

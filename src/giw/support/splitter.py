@@ -24,7 +24,7 @@ from giw.support.cells import (
 )
 from giw.support.copies import first_occurrences
 from giw.support.halves import split_uneven_cells, tilt_of_cells, tilt_spread
-from giw.support.mixture import Assumptions, Mixture, split_mixture
+from giw.support.mixture import Assumptions, Mixture, split_with_doubt
 from giw.support.rows import Rows, blocks_of, means_by, only, take
 from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
 from giw.support.separation import Groups, expectations, hidden_kinds
@@ -254,7 +254,7 @@ class SupportSplitter(BaseEstimator):
             self.assumptions_,
             tilt=tilt_spread(p_value.cpu().numpy(), cell[0].cpu().numpy(), self.cell_tilt_),
         )
-        mixture = split_mixture(
+        mixture = split_with_doubt(
             rank.cpu().numpy(), count.cpu().numpy(), unseen, assumptions=assumptions
         )
         mean_score = torch.stack(score).mean(dim=0)
