@@ -109,14 +109,19 @@ def test_images_are_moved_and_tables_are_jittered():
     assert 0 < noisy[3:].abs().max() < 0.1
 
 
-@pytest.mark.parametrize("augmented", [True, False])
-def test_copies_are_moved_where_training_moves_images(augmented):
+def evidence_of_images(augmented):
+    """The noisy problem with images in place of numbers."""
     evidence, _ = noisy_evidence(n=200)
     images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, 16, 16)
-    shown = replace(
+    return replace(
         evidence, x_train=images, x_val=images[:5], y_val=evidence.y_train[:5],
         augmented=augmented, logits=lambda z: z[:, 0, 0, :2],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("augmented", [True, False])
+def test_copies_are_moved_where_training_moves_images(augmented):
+    shown = evidence_of_images(augmented)
     assert (MOVED in GIWPlus().state(shown, None, {})) == augmented
     assert MOVED not in GIWPlus(augment=False).state(shown, None, {})
 
@@ -231,12 +236,7 @@ def test_training_images_are_moved_in_the_proportion_of_copies_where_asked_for()
 
 @pytest.mark.parametrize("augmented", [True, False])
 def test_training_images_are_not_moved_twice(augmented):
-    evidence, _ = noisy_evidence(n=200)
-    images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, 16, 16)
-    shown = replace(
-        evidence, x_train=images, x_val=images[:5], y_val=evidence.y_train[:5],
-        augmented=augmented, logits=lambda z: z[:, 0, 0, :2],
-    )  # fmt: skip
+    shown = evidence_of_images(augmented)
     state = GIWPlus(augment_training=True).state(shown, None, {})
     assert MOVED in state
     assert (MOVED_TOO in state) == (not augmented)

@@ -59,7 +59,7 @@ class SupportSplit:
     train_cell_share : array of shape (c,)
         Share of the training distribution in each cell.
     assumptions : Assumptions
-        What the share and the posterior rest on, as training data showed it.
+        What the interval of the share rests on, as training data showed it.
     """
 
     inside: Array
