@@ -63,10 +63,10 @@ from giw.weights.loss_modes import mode_ratio
 SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-support",
             "color_mnist-iii-label_noise_0.4")  # fmt: skip
 METHODS = (
-    *("giw_plus", "giw", "pooled", "surgical"),
-    *(f"giw_plus:plus_{part}" for part in ("first_block_300", "lean_0.5", "steady_lean", "steady")),
-    *(f"giw_plus:plus_{part}" for part in ("uniform", "hard", "no_hold_out", "no_augment")),
-    "pooled_plus",
+    *("giw_plus", "giw", "pooled", "pooled_plus"),
+    *(f"giw_plus:plus_{part}" for part in ("no_align", "steady", "batch_weights", "uniform")),
+    *(f"giw_plus:plus_{part}" for part in ("hard", "handover_1", "no_hold_out", "one_copy")),
+    "giw_plus:plus_no_ema",
 )
 RIVALS = ("giw", "pooled", "giw:published")
 

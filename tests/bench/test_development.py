@@ -46,8 +46,8 @@ def test_a_development_run_is_a_run_like_any_other():
     [
         ("", GIWPlus()),
         ("plus_no_ema", GIWPlus(average=0.0)),
-        ("plus_giw", GIWPlus(weights="batch", soft=False, handover=1.0, lean=0.0)),
-        ("plus_mix_0.3", GIWPlus(mix=0.3)),
+        ("plus_giw", GIWPlus(weights="batch", soft=False, handover=1.0, align=0.0)),
+        ("plus_align_0.3", GIWPlus(align=0.3)),
         ("plus_copies_2", GIWPlus(copies=2)),
     ],
 )

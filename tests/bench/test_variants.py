@@ -18,11 +18,9 @@ def test_the_split_differs_in_one_thing_only():
 
 
 def test_parts_of_giw_plus_by_name():
-    moved = make_method("giw_plus", "plus_move_all", {}, splits=True)
-    assert moved == method_named("giw_plus", augment_training=True)
-    leaning = make_method("giw_plus", "plus_lean_0.4", {}, splits=True)
-    assert leaning == method_named("giw_plus", lean=0.4)
-    pooled = make_method("pooled_plus", "plus_bend_0.2", {}, splits=True)
-    assert pooled == method_named("pooled_plus", bend=0.2)
+    two = make_method("giw_plus", "plus_copies_2+align_1+steady", {}, splits=True)
+    assert two == method_named("giw_plus", copies=2, align=1.0, weights="steady")
+    pooled = make_method("pooled_plus", "plus_no_align", {}, splits=True)
+    assert pooled == method_named("pooled_plus", align=0.0)
     with pytest.raises(ValueError, match="giw_plus and pooled_plus, not of giw"):
-        make_method("giw", "plus_move_all", {}, splits=True)
+        make_method("giw", "plus_no_align", {}, splits=True)

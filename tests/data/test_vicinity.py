@@ -2,15 +2,12 @@ import pytest
 import torch
 
 from giw.data.vicinity import (
-    BENDS,
     MOVES,
     are_images,
     even_uniforms,
     jittered,
-    mixed,
     moved_images,
     recurrence,
-    waves,
 )
 
 
@@ -59,10 +56,8 @@ def test_a_shift_is_a_twentieth_of_the_side():
     assert moved_images(x, uniform)[0, 0, 10].argmax() == 9
 
 
-def test_mixing_and_noise_by_hand():
+def test_noise_by_hand():
     x, other = torch.tensor([[1.0, 2.0], [0.0, 4.0]]), torch.tensor([[3.0, 0.0], [2.0, 2.0]])
-    share = torch.tensor([1.0, 0.5])
-    torch.testing.assert_close(mixed(x, other, share), torch.tensor([[1.0, 2.0], [1.0, 3.0]]))
     amount = torch.tensor([0.0, 0.1])
     found = jittered(x, other, torch.zeros_like(other), amount)
     torch.testing.assert_close(found, torch.tensor([[1.0, 2.0], [0.2, 4.2]]))
@@ -73,23 +68,3 @@ def test_only_square_and_not_too_small_images_are_moved():
     assert not are_images(torch.zeros(2, 1, 32, 30))
     assert not are_images(torch.zeros(2, 1, 8, 8))
     assert not are_images(torch.zeros(2, 64))
-
-
-def test_waves_by_hand_and_none_at_one_half():
-    """Rows swing along x by sin(pi y), columns along y by sin(pi x + pi / 2)."""
-    found = waves(torch.tensor([[1.0, 0.75, 0.0, 0.25]]), 4, bend=0.2)[0]
-    center = torch.tensor([-0.75, -0.25, 0.25, 0.75])
-    torch.testing.assert_close(found[..., 0], 0.2 * (torch.pi * center).sin()[:, None].expand(4, 4))
-    torch.testing.assert_close(found[..., 1], 0.1 * (torch.pi * center).cos().expand(4, 4))
-    assert not waves(torch.full((3, BENDS), 0.5), 16, bend=0.2).any()
-
-
-def test_a_bent_image_keeps_its_place_and_loses_its_straight_lines():
-    x = torch.zeros(1, 1, 32, 32)
-    x[..., 15:17] = 1  # an upright line
-    uniform = torch.full((1, MOVES), 0.5)
-    offset = waves(torch.tensor([[1.0, 0.5, 0.0, 0.0]]), 32, bend=0.2)
-    column = (moved_images(x, uniform, offset)[0, 0] * torch.arange(32)).sum(1)
-    column = column / moved_images(x, uniform, offset)[0, 0].sum(1)
-    middle = 15.5 - 16 * 0.2 * (torch.pi * (2 * torch.arange(32) + 1 - 32) / 32).sin()
-    torch.testing.assert_close(column, middle, atol=0.1, rtol=0)

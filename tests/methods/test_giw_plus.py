@@ -6,6 +6,7 @@ from tests.methods.steps import a_batch, losses, start
 from tests.training.toy import toy_net, toy_tensors
 
 from giw.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
+from giw.methods.ccsa import contrast
 from giw.methods.giw_plus import (
     ALPHA,
     CLASSES,
@@ -13,8 +14,6 @@ from giw.methods.giw_plus import (
     FIRST_COUNTS,
     HISTOGRAM,
     MOVED,
-    MOVED_TOO,
-    PHASE,
     STEP,
     steady_weights,
 )
@@ -24,12 +23,11 @@ from giw.weights.loss_histogram import BINS
 
 PLAIN = {
     "copies": 1,
-    "mix": 0.0,
     "noise": 0.0,
     "average": 0.0,
     "soft": False,
     "handover": 1.0,
-    "lean": 0.0,
+    "align": 0.0,
     "hold_out": False,
 }
 
@@ -46,7 +44,7 @@ def test_without_its_parts_it_is_giw():
 
 def test_pooled_without_help_is_pooled():
     torch.testing.assert_close(
-        value(PooledPlus(copies=1, mix=0, noise=0, average=0), a_batch()),
+        value(PooledPlus(copies=1, noise=0, average=0, align=0), a_batch()),
         value(Pooled(), a_batch()),
     )
 
@@ -63,36 +61,51 @@ def test_the_handover_moves_risk_from_training_to_validation_points(handover):
     torch.testing.assert_close(value(method, batch), expected)
 
 
-def test_mixed_copies_have_both_labels_in_proportion():
-    """Where all inputs are one point, a copy is that point and its loss is a mixture of two."""
-    net = FunctionalNet(toy_net())
-    zeros, ones = torch.zeros(24, dtype=torch.long), torch.ones(6, dtype=torch.long)
-    batch = Batch(
-        torch.ones(24, 2), zeros, torch.ones(6, 2), ones, torch.zeros(6), torch.zeros(()),
-        torch.zeros(()),
-    )  # fmt: skip
-    of_train, of_val = (part.mean() for part in losses(net, net.params(), batch))
-    method = GIWPlus(weights="uniform", **PLAIN | {"mix": 0.5})
-    share = ((value(method, batch) - of_train) / (of_val - of_train)).item()
-    assert 0.5 < share < 1
-    assert share == pytest.approx(0.75, abs=0.12)
-    # what training data do not carry, their labels do not teach
-    alone = value(replace(method, handover=0.0), batch)
-    torch.testing.assert_close(alone, share * of_val)
-
-
 def test_no_more_copies_than_training_points_and_the_first_as_it_is():
-    method, module = GIWPlus(copies=4, mix=0.5), toy_net()
+    method, module = GIWPlus(copies=4), toy_net()
     params, batch = start(method, module), a_batch(n=24, m=6)
-    copies = method._copies(params, batch.x, batch.x_val)
-    assert len(copies.x) == 24
-    assert torch.equal(copies.x[:6], batch.x_val)
-    assert (copies.share[:6] == 1).all()
-    assert (copies.share[6:] < 1).all()
+    copies = method._copies(params, batch.x, batch.x_val).x
+    assert len(copies) == 24
+    assert torch.equal(copies[:6], batch.x_val)
+    assert (copies[6:] != batch.x_val.repeat(3, 1)).any(1).all()
     few = a_batch(n=13, m=6)
     assert len(method._copies(params, few.x, few.x_val).x) == 12
     one = a_batch(n=7, m=6)
-    assert (method._copies(params, one.x, one.x_val).share < 1).all()  # nothing but mixtures
+    assert (method._copies(params, one.x, one.x_val).x != one.x_val).any(1).all()  # nothing else
+
+
+def test_alignment_is_that_of_pairs_counted_by_weight_and_by_what_is_outside():
+    """One pair of points left to count: the term is the pull or the push of that pair."""
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    _, hidden = net.with_hidden(net.params(), torch.cat([batch.x, batch.x_val]))
+    method = GIWPlus(weights="uniform", **PLAIN | {"align": 0.5, "handover": 1.0})
+    outside = torch.ones(6)
+    outside[2] = 0.0  # all but this one are inside
+    batch = batch._replace(inside=outside, x=batch.x[:1], y=batch.y[:1])
+    square = (hidden[0] - hidden[24 + 2]).square().sum()
+    for label in (0, 1):
+        shown = batch._replace(y=torch.tensor([label]), y_val=torch.zeros(6, dtype=torch.long))
+        term = value(method, shown) - value(replace(method, align=0.0), shown)
+        expected = square / 2 if label == 0 else (1 - square.sqrt()).clamp(min=0) ** 2 / 2
+        torch.testing.assert_close(term, 0.5 * expected, atol=1e-5, rtol=1e-4)
+    inside = shown._replace(inside=torch.ones(6))
+    assert value(method, inside) == value(replace(method, align=0.0), inside)
+
+
+def test_labels_that_weigh_nothing_pull_nothing():
+    weight = torch.tensor([[1.0], [0.0], [2.0]]).expand(3, 6)
+    z, other = (torch.rand(size, 4).double() for size in (3, 6))
+    like = torch.rand(3, 6) < 0.5
+    found = contrast(z, other, like, margin=1.0, weight=weight.double())
+    repeated = torch.tensor([0, 2, 2])  # a weight of two is the point twice
+    expected = contrast(z[repeated], other, like[repeated], margin=1.0)
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_net_that_training_data_do_not_teach_is_not_aligned_with_them():
+    batch = a_batch()
+    method = GIWPlus(**PLAIN | {"align": 1.0, "handover": 0.0})
+    assert value(method, batch) == value(replace(method, align=0.0), batch)
 
 
 def test_images_are_moved_and_tables_are_jittered():
@@ -198,48 +211,11 @@ def test_every_step_moves_state_and_nothing_reads_the_future():
 
 def test_points_surely_inside_are_held_out_and_others_keep_a_share_of_their_risk():
     batch = a_batch()._replace(inside=torch.tensor([0.95, 0.5, 0.4, 0.0, 1.0, 0.1]))
-    method = GIWPlus(handover=0.8, lean=0.0)
+    method = GIWPlus(handover=0.8)
     torch.testing.assert_close(
         method._inside(batch), torch.tensor([1.0, 0.4, 0.32, 0.0, 1.0, 0.08])
     )
     torch.testing.assert_close(replace(method, hold_out=False)._inside(batch), 0.8 * batch.inside)
-
-
-def test_leaning_gives_a_share_of_the_validation_term_to_training():
-    """Membership kappa (tau + (1 - tau) s): what validation points lose, training gains."""
-    net, batch = FunctionalNet(toy_net()), a_batch()
-    train_loss, val_loss = losses(net, net.params(), batch)
-    share = 0.8 * torch.where(batch.inside > 0, 1.0, 0.3)
-    expected = share.mean() * train_loss.mean() + ((1 - share) * val_loss).mean()
-    method = GIWPlus(weights="uniform", **PLAIN | {"lean": 0.3, "handover": 0.8})
-    torch.testing.assert_close(value(method, batch), expected)
-
-
-def test_training_images_are_moved_in_the_proportion_of_copies_where_asked_for():
-    method = GIWPlus(augment_training=True, bend=0.2)
-    x = torch.rand(16, 1, 16, 16)
-    moved = method._moved_training({PHASE: torch.rand(12)}, x)
-    assert torch.equal(moved[:4], x[:4])
-    assert (moved[4:] - x[4:]).abs().amax((1, 2, 3)).min() > 0.01
-    # what the loss descends has them moved
-    still, module = start(method, toy_net()), torch.nn.Sequential(
-        torch.nn.Flatten(), torch.nn.Linear(256, 2)
-    )  # fmt: skip
-    batch = a_batch(n=16, m=3)._replace(x=x, x_val=torch.rand(3, 1, 16, 16))
-    net = FunctionalNet(module)
-    params = net.params() | {k: v for k, v in still.items() if k.startswith("method.")}
-    params = {k: v for k, v in params.items() if not k.startswith(AVERAGE)}
-    plain = replace(method, weights="uniform", average=0.0)
-    values = [plain.loss(net, params | extra, batch)[0] for extra in ({}, {MOVED_TOO: x[0, 0, 0]})]
-    assert values[0] != values[1]
-
-
-@pytest.mark.parametrize("augmented", [True, False])
-def test_training_images_are_not_moved_twice(augmented):
-    shown = evidence_of_images(augmented)
-    state = GIWPlus(augment_training=True).state(shown, None, {})
-    assert MOVED in state
-    assert (MOVED_TOO in state) == (not augmented)
 
 
 @pytest.mark.parametrize("rare", [False, True])
@@ -283,9 +259,9 @@ def test_alpha_is_the_mean_of_the_membership_in_use():
         SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
         membership=torch.tensor([0.95, 0.3, 0.0, 0.6]),
     )
-    held = GIWPlus(handover=0.8, lean=0.0).state(evidence, split, {})
+    held = GIWPlus(handover=0.8).state(evidence, split, {})
     assert held[ALPHA] == pytest.approx((1 + 0.24 + 0 + 0.48) / 4)
-    soft = GIWPlus(handover=0.8, lean=0.0, hold_out=False).state(evidence, split, {})
+    soft = GIWPlus(handover=0.8, hold_out=False).state(evidence, split, {})
     assert soft[ALPHA] == pytest.approx(0.8 * (0.95 + 0.3 + 0 + 0.6) / 4)
 
 
@@ -335,8 +311,8 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
     [
         ({"weights": "static"}, "matched, steady, batch, uniform"),
         ({"handover": 1.5}, "handover must lie between 0 and 1"),
-        ({"mix": -0.1}, "mix must lie between 0 and 1"),
-        ({"lean": 2.0}, "lean must lie between 0 and 1"),
+        ({"average": -0.1}, "average must lie between 0 and 1"),
+        ({"align": -0.1}, "align must not be negative"),
         ({"copies": 0}, "copies must be at least 1"),
         ({"noise": -1.0}, "noise must not be negative"),
         ({"doubt": -0.1}, "doubt must not be negative"),

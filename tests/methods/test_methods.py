@@ -32,7 +32,7 @@ EVERY = [make() for make in METHODS.values()] + [
     CCSA(classify_val=False),
     DANN(classify_val=True),
     GIWPlus(weights="batch"),
-    GIWPlus(weights="uniform", average=0.0, mix=0.0, noise=0.0, copies=1),
+    GIWPlus(weights="uniform", average=0.0, noise=0.0, copies=1, align=0.0),
 ]
 
 

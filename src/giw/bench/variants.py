@@ -10,10 +10,10 @@
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
 ``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
-``plus_steady``         weights by modes of losses; ``plus_steady_lean`` leans on training too
-``plus_move_all``       training images are moved about as copies are
+``plus_no_align``, ``plus_steady``   GIW+ without alignment, or with weights by modes of losses
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
-``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_mix_0.3``
+``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_copies_2``;
+                        several are joined by +, as in ``plus_copies_2+align_1``
 ``pooled_data``         DFR on training and validation data with balanced classes
 ``middle_block``, ``last_block``   surgical fine-tuning of another block than the first
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
@@ -161,12 +161,16 @@ def _only(method: str, variant: str, *wanted: str) -> None:
 
 
 def _plus_settings(variant: str) -> dict[str, object]:
-    if variant in PLUS:
-        return PLUS[variant]
-    name, _, amount = variant.removeprefix("plus_").rpartition("_")
-    if name not in PLUS_NUMBERS:
-        raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
-    return {name: int(amount) if name in ("copies", "first_block") else float(amount)}
+    settings: dict[str, object] = {}
+    for part in variant.removeprefix("plus_").split("+"):
+        name, _, amount = part.rpartition("_")
+        if f"plus_{part}" in PLUS:
+            settings |= PLUS[f"plus_{part}"]
+        elif name in PLUS_NUMBERS:
+            settings[name] = int(amount) if name == "copies" else float(amount)
+        else:
+            raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
+    return settings
 
 
 def _giw(**settings: object) -> Callable[[str], Method]:
@@ -205,22 +209,10 @@ PLUS: dict[str, dict[str, object]] = {
     "plus_hard": {"soft": False},
     "plus_no_hold_out": {"hold_out": False},
     "plus_steady": {"weights": "steady"},
-    "plus_steady_lean": {"weights": "steady", "lean": 0.5},
-    "plus_move_all": {"augment_training": True},
-    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0, "lean": 0.0},
+    "plus_no_align": {"align": 0.0},
+    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0, "align": 0.0},
 }
-PLUS_NUMBERS = (
-    "handover",
-    "lean",
-    "copies",
-    "mix",
-    "bend",
-    "average",
-    "window",
-    "upper",
-    "doubt",
-    "first_block",
-)
+PLUS_NUMBERS = ("handover", "copies", "average", "window", "upper", "doubt", "align")
 KNOWN = (
     *SIMPLE,
     *PLUS,

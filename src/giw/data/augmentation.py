@@ -110,7 +110,7 @@ def affine_maps(
     return torch.cat([linear, offset], -1)
 
 
-def warp(x: Tensor, maps: Tensor, offset: Tensor | None = None) -> Tensor:
+def warp(x: Tensor, maps: Tensor) -> Tensor:
     """Sample floating-point images bilinearly along affine maps; outside is black.
 
     Parameters
@@ -118,8 +118,6 @@ def warp(x: Tensor, maps: Tensor, offset: Tensor | None = None) -> Tensor:
     x : tensor of shape (n, channels, side, side)
     maps : tensor of shape (n, 2, 3)
         From :meth:`Augmentation.draw`.
-    offset : tensor of shape (n, side, side, 2), optional
-        How far from there each output pixel comes from, such as :func:`giw.data.vicinity.waves`.
     """
     side = x.shape[-1]
     center = (2 * torch.arange(side, device=x.device, dtype=x.dtype) + 1) / side - 1  # (side,)
@@ -127,7 +125,6 @@ def warp(x: Tensor, maps: Tensor, offset: Tensor | None = None) -> Tensor:
     pixel = torch.stack([column, row, torch.ones_like(row)], -1).reshape(-1, 3)  # (side², 3)
     # Written out because torch's affine_grid has no batching rule for vmap.
     grid = (pixel @ maps.to(x.dtype).mT).reshape(-1, side, side, 2)
-    grid = grid if offset is None else grid + offset.to(x.dtype)
     return functional.grid_sample(x, grid, align_corners=False)
 
 

@@ -1,4 +1,4 @@
-r"""Points in the vicinity of a few: moved images, noise along the data, mixtures.
+r"""Points in the vicinity of a few: moved images, noise along the data.
 
 Random numbers come from an additive recurrence, :math:`u_{j+1} = \{u_j + \alpha\}` with the
 multiples of an irrational vector: evenly spread over the cube, the same on every device, and all
@@ -8,7 +8,7 @@ stacked over trials.
 
 from __future__ import annotations
 
-from math import log, pi
+from math import log
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from torch import Tensor
 from giw.data.augmentation import warp
 
 MOVES = 6  # numbers that move one image
-BENDS = 4  # numbers that bend one image
 ANGLE = 0.26  # radians, 15 degrees
 STRETCH = 1.2  # along each axis, or one over it
 SHEAR = 0.2
@@ -49,7 +48,7 @@ def are_images(x: Tensor) -> bool:
     return x.ndim == 4 and x.shape[2] == x.shape[3] and x.shape[3] >= SMALLEST_SIDE
 
 
-def moved_images(x: Tensor, uniform: Tensor, offset: Tensor | None = None) -> Tensor:
+def moved_images(x: Tensor, uniform: Tensor) -> Tensor:
     """Turn, stretch, shear and shift each image by its own numbers.
 
     Parameters
@@ -57,8 +56,6 @@ def moved_images(x: Tensor, uniform: Tensor, offset: Tensor | None = None) -> Te
     x : Tensor of shape (n, channels, side, side)
     uniform : Tensor of shape (n, MOVES)
         Between 0 and 1; one half moves nothing.
-    offset : Tensor of shape (n, side, side, 2), optional
-        Of :func:`waves`, which bend what is moved.
     """
     u = 2 * uniform - 1  # (n, 6)
     cos, sin = (ANGLE * u[:, 0]).cos(), (ANGLE * u[:, 0]).sin()
@@ -68,38 +65,12 @@ def moved_images(x: Tensor, uniform: Tensor, offset: Tensor | None = None) -> Te
     linear = torch.stack(
         [cos * wide, (cos * shear - sin) * high, sin * wide, (sin * shear + cos) * high], -1
     ).unflatten(-1, (2, 2))
-    return warp(x, torch.cat([linear, SHIFT * u[:, 4:6, None]], -1), offset)
-
-
-def waves(uniform: Tensor, side: int, *, bend: float) -> Tensor:
-    r"""Displacements that bend straight lines, (n, side, side, 2): one wave along each axis.
-
-    .. math:: \delta_x = a\, \sin(\pi y + \phi), \qquad \delta_y = b\, \sin(\pi x + \psi)
-
-    Parameters
-    ----------
-    uniform : Tensor of shape (n, BENDS)
-        Two swings, where one half bends nothing, and two phases; between 0 and 1.
-    side : int
-    bend : float
-        Largest swing, in units in which the image spans −1 to 1.
-    """
-    center = (2 * torch.arange(side, device=uniform.device) + 1) / side - 1  # (side,)
-    swing = bend * (2 * uniform[:, :2] - 1)
-    wave = swing[..., None] * (pi * (center + 2 * uniform[:, 2:4, None])).sin()  # (n, 2, side)
-    still = torch.zeros_like(center)
-    return torch.stack([wave[:, 0, :, None] + still, wave[:, 1, None, :] + still[:, None]], -1)
+    return warp(x, torch.cat([linear, SHIFT * u[:, 4:6, None]], -1))
 
 
 def jittered(x: Tensor, one: Tensor, other: Tensor, amount: Tensor) -> Tensor:
     """Noise along the data: each point plus an amount of the difference of two others."""
     return x + _as_factor(amount, x) * (one - other)
-
-
-def mixed(x: Tensor, partner: Tensor, share: Tensor) -> Tensor:
-    """A share of each point and the rest of its partner."""
-    factor = _as_factor(share, x)
-    return factor * x + (1 - factor) * partner
 
 
 def _as_factor(values: Tensor, x: Tensor) -> Tensor:

@@ -47,10 +47,6 @@ class Watched:
         """The method's own."""
         return self.method.own_params(net, params, x, random_state)
 
-    def start(self, net: Net, params: Params, evidence: Evidence) -> Params:
-        """The method's own."""
-        return self.method.start(net, params, evidence)
-
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """The method's own."""
         return self.method.split(evidence)

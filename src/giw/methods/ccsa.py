@@ -73,15 +73,19 @@ def contrast(
     like: Tensor,  # (n, m) bool, same class
     *,
     margin: float,
+    weight: Tensor | None = None,  # (n, m), of each pair
 ) -> tuple[Tensor, Tensor]:  # () each
     """Mean pull over like pairs and mean push over unlike pairs; zero where there are none."""
     square = pairwise_squared_distances(train_z, val_z)  # (n, m)
     # the root has no slope at zero, and rounding none worth following near it
     apart = square > 1e-6
     distance = torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
-    pull = _mean_where(like, square / 2)
-    return pull, _mean_where(~like, (margin - distance).clamp(min=0).square() / 2)
+    weight = torch.ones_like(square) if weight is None else weight
+    pull = _mean_where(like, square / 2, weight)
+    return pull, _mean_where(~like, (margin - distance).clamp(min=0).square() / 2, weight)
 
 
-def _mean_where(chosen: Tensor, values: Tensor) -> Tensor:
-    return torch.where(chosen, values, 0.0).sum() / chosen.sum().clamp(min=1)
+def _mean_where(chosen: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    weight = torch.where(chosen, weight, 0.0)
+    total = weight.sum()
+    return (weight * values).sum() / torch.where(total > 0, total, 1.0)

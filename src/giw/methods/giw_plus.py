@@ -1,13 +1,11 @@
-r"""GIW+: generalized importance weighting with a tempered validation term, and class shares.
+r"""GIW+: generalized importance weighting with a tempered validation term, aligned class by class.
 
 .. math:: \alpha \frac1n \sum_i w_i \ell_i
-          + \frac1m \sum_j (1 - \kappa s_j)\, \frac1K \sum_k
-          \big[\lambda_{jk}\, \ell(\tilde x_{jk}, y_j)
-          + \kappa (1 - \lambda_{jk})\, w_{i(jk)}\, \ell(\tilde x_{jk}, y_{i(jk)})\big] , \qquad
-          \tilde x_{jk} = \lambda_{jk}\, T_{jk} x_j + (1 - \lambda_{jk})\, x_{i(jk)}
+          + \frac1m \sum_j (1 - h_j)\, \frac1K \sum_k \ell(T_{jk} x_j, y_j)
+          + \kappa \gamma\, \big(\mathrm{pull} + \mathrm{push}\big) , \qquad
+          h_j = \kappa s_j , \quad \alpha = \frac1m \sum_j h_j
 
-:math:`\alpha` is the mean of :math:`\kappa s`. This is the generalized risk of
-:mod:`giw.methods.giw` with a few things changed:
+This is the generalized risk of :mod:`giw.methods.giw` with a few things changed:
 
 - *Weights* are a ratio of class shares times a ratio of losses, :math:`w = r(y)\, g(\ell)`. The
   former is shrunk towards one as far as it is noise. The latter matches the losses of each batch,
@@ -18,15 +16,13 @@ r"""GIW+: generalized importance weighting with a tempered validation term, and 
 - *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside, and the
   validation points inside carry the rest themselves. The risk is the same for every
   :math:`\kappa`, and a split in error costs less.
-- *Lean* :math:`\tau`: :math:`\kappa s_j` becomes :math:`\kappa (\tau + (1 - \tau) s_j)`, outside
-  points included. Training data so count for more than their share of the risk, because they are
-  thousands. Pooled is the case in which every one of these numbers is one half.
-- *Held-out points*: where :math:`s_j` is 0.9 or more, :math:`\kappa s_j` is set to one. Such points
-  are not trained on at all, and their losses keep telling the truth about the modes.
+- *Held-out points*: where :math:`s_j` is 0.9 or more, :math:`h_j` is set to one. Such points
+  are not trained on at all, and their losses keep telling the truth about the weights.
 - *Copies*: each validation point comes K times, moved about where training moves images about
-  too, jittered along the data where points are no images, and mixed with training points if
-  asked for, whose labels count by their weights and the handover. The first copy is the point
-  as it is.
+  too, jittered along the data where points are no images. The first copy is the point as it is.
+- *Alignment*: in the hidden layer, copies of points outside are pulled towards training points of
+  their class and pushed away from others, as in :mod:`giw.methods.ccsa`. A pair counts by the
+  weight of its training point, so that flipped labels pull nothing, and by :math:`1 - h_j`.
 - *Averages* of the parameters predict.
 """
 
@@ -38,22 +34,22 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from giw.data.vicinity import (
-    BENDS,
-    MOVES,
-    are_images,
-    even_uniforms,
-    jittered,
-    mixed,
-    moved_images,
-    waves,
-)
+from giw.data.vicinity import MOVES, are_images, even_uniforms, jittered, moved_images
 from giw.methods.averaging import first_averages, moved_averages
-from giw.methods.first_block import tuned_first_block
+from giw.methods.ccsa import contrast
 from giw.methods.giw import GIW
 from giw.objective import effective_share, generalized_risk
 from giw.support import SupportSplit
-from giw.training import OWN, Batch, Evidence, Logs, Net, Params, as_input, sample_losses
+from giw.training import (
+    OWN,
+    Batch,
+    Evidence,
+    Logs,
+    Net,
+    Params,
+    as_input,
+    sample_losses,
+)
 from giw.weights.class_ratio import class_ratio
 from giw.weights.loss_histogram import (
     at_points,
@@ -75,8 +71,7 @@ HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
 MOVED = f"{OWN}moved"  # there where copies are moved about
-MOVED_TOO = f"{OWN}moved_too"  # there where the method moves training images about as well
-FIRST_BLOCK_RATE = 5e-3  # ten times that of the paper's nets: there are few steps
+MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
 SURE = 0.9  # membership from which on a point is inside, and not trained on
 FEWEST_UNSEEN = 50  # training rows kept back that can stand for all
 
@@ -85,8 +80,6 @@ class Copies(NamedTuple):
     """Copies of the validation points of a batch, one round after the other."""
 
     x: Tensor  # (K m, ...)
-    share: Tensor  # (K m,)  of the validation point in its copy
-    partner: Tensor  # (K m,)  row of the training point that has the rest
     phase: Tensor  # state of the numbers they were drawn from
 
 
@@ -110,23 +103,11 @@ class GIWPlus(GIW):
     hold_out : bool, default=True
         Hand points over whole that are inside almost surely; steady weights follow the modes of
         losses by them. Without it, modes count as they did on the pretrained net.
-    lean : float, default=0.0
-        Share of the risk outside, times ``handover``, that is given to weighted training data
-        although they know nothing of it. More of it over-fits validation points outside less, and
-        neglects them where a net cannot fit both.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
-    mix : float, default=0.0
-        Largest share of a training point in a copy; 0 mixes nothing. Mixing hurts where validation
-        points differ from training points by something that mixing blurs, such as their colour.
     augment : bool, default=True
         Move copies about where points are images and training moves images about as well. Where
         training does not, moved copies are another domain, and the net keeps the two apart.
-    augment_training : bool, default=False
-        Where training does not move its images about, move them in the same proportion as copies
-        are, so that both stay one domain.
-    bend : float, default=0.0
-        Largest swing of the waves that bend moved copies; an image spans −1 to 1.
     noise : float, default=0.1
         Largest amount of the difference of two training points that is added to a copy where
         points are no images.
@@ -136,13 +117,12 @@ class GIWPlus(GIW):
         Batches that the histogram of losses remembers.
     upper : float, default=20
         Largest weight.
-    first_block : int, default=0
-        Steps in which the first block alone is fitted to the validation points before anything
-        else, see :mod:`giw.methods.first_block`.
     doubt : float, default=0.02
         Validation points that a mode of losses must lack before its weight falls to one half. More
         of it leaves flipped labels more weight; less of it drops hard points sooner, which no
         validation point inside happens to be like.
+    align : float, default=1.2
+        How much the alignment counts, times ``handover``; 0 leaves it out.
     """
 
     name: ClassVar[str] = "giw_plus"
@@ -150,54 +130,38 @@ class GIWPlus(GIW):
     soft: bool = True
     handover: float = 0.8
     hold_out: bool = True
-    lean: float = 0.0
     copies: int = 4
-    mix: float = 0.0
     augment: bool = True
-    augment_training: bool = False
-    bend: float = 0.0
     noise: float = 0.1
     average: float = 0.999
     window: float = 50.0
     upper: float = 20.0
     doubt: float = 0.02
-    first_block: int = 0
+    align: float = 1.2
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         super().__post_init__()
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {self.weights!r}")
-        for name in ("handover", "lean", "mix", "average", "bend"):
+        for name in ("handover", "average"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         for name in ("copies", "window", "upper"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("noise", "doubt", "first_block"):
+        for name in ("noise", "doubt", "align"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
-
-    def start(self, net: Net, params: Params, evidence: Evidence) -> Params:
-        """The pretrained net with its first block fitted to the validation points."""
-        if self.first_block == 0:
-            return params
-        return tuned_first_block(
-            net, params, as_input(evidence.x_val), evidence.y_val,
-            steps=self.first_block, learning_rate=FIRST_BLOCK_RATE,
-        )  # fmt: skip
 
     def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
         """What the weights know of validation data, and where histogram and averages start."""
         device = evidence.y_val.device
         generator = torch.Generator().manual_seed(evidence.random_state)
-        phase = torch.rand(MOVES + 2 + BENDS, generator=generator).to(device)
+        phase = torch.rand(MOVES + 1, generator=generator).to(device)
         found = {PHASE: phase, STEP: torch.zeros((), device=device)}
-        if self.augment and are_images(evidence.x_val):
-            if evidence.augmented or self.augment_training:
-                found[MOVED] = torch.ones((), device=device)
-            if self.augment_training and not evidence.augmented:
-                found[MOVED_TOO] = torch.ones((), device=device)
+        if self.augment and evidence.augmented and are_images(evidence.x_val):
+            found[MOVED] = torch.ones((), device=device)
         if self.average > 0:
             found |= first_averages(params)
         if split is not None:
@@ -213,18 +177,27 @@ class GIWPlus(GIW):
         n, m = len(batch.y), len(batch.y_val)
         x = as_input(batch.x)
         copies = self._copies(params, x, as_input(batch.x_val))
-        if MOVED_TOO in params:
-            x = self._moved_training(params, x)
-        logits = net(params, torch.cat([x, copies.x]))
+        y_copies = batch.y_val.repeat(len(copies.x) // m)  # (K m,)
+        hidden: Tensor | None = None
+        if self.align > 0:
+            logits, hidden = net.with_hidden(params, torch.cat([x, copies.x]))
+        else:
+            logits = net(params, torch.cat([x, copies.x]))
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
-        own_loss = sample_losses(logits[n:], batch.y_val.repeat(len(copies.x) // m))  # (K m,)
+        own_loss = sample_losses(logits[n:], y_copies)  # (K m,)
         weight, state = self._weigh(params, batch, logits.shape[1], train_loss, own_loss[:m])
-
-        partner_loss = sample_losses(logits[n:], batch.y[copies.partner])
-        trusted = self.handover * (1 - copies.share) * weight[copies.partner]
-        val_loss = (copies.share * own_loss + trusted * partner_loss).view(-1, m).mean(0)  # (m,)
         inside, alpha = self._inside(batch), self._alpha(params, batch)
+        val_loss = own_loss.view(-1, m).mean(0)  # (m,)
         risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
+        if hidden is not None:
+            pull, push = contrast(
+                hidden[:n].float(),
+                hidden[n:].float(),
+                batch.y[:, None] == y_copies,
+                margin=MARGIN,
+                weight=weight[:, None] * (1 - inside).repeat(len(y_copies) // m),
+            )
+            risk = risk + self.handover * self.align * (pull + push)
 
         step = params[STEP].detach()
         state |= {STEP: step + 1, PHASE: copies.phase}
@@ -234,7 +207,7 @@ class GIWPlus(GIW):
 
     def _handed_over(self, membership: Tensor) -> Tensor:
         """How far training data carry the risk of each validation point."""
-        share = self.handover * (self.lean + (1 - self.lean) * membership)
+        share = self.handover * membership
         return torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
 
     def _inside(self, batch: Batch) -> Tensor:
@@ -249,36 +222,19 @@ class GIWPlus(GIW):
         """Copies of the validation points; the first round is as it is where there are more."""
         n, m = len(x), len(x_val)
         jittering = self.noise > 0 and not are_images(x_val)
-        varied = self.mix > 0 or jittering or MOVED in params
-        rounds = max(1, min(self.copies, n // m)) if varied else 1
+        rounds = max(1, min(self.copies, n // m)) if jittering or MOVED in params else 1
         plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
-        uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 12)
-        # batches come in random order, so that any rows are random partners
-        partner = torch.arange(rounds * m, device=x.device) % n
-        share = 1 - self.mix * uniform[:, MOVES]
-        share = torch.where(torch.arange(rounds * m, device=x.device) < plain, 1.0, share)
+        uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 7)
+        uniform = uniform[plain:]
         copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
         if MOVED in params:
-            copied = self._moved(copied, uniform[plain:])
+            copied = moved_images(copied, uniform[:, :MOVES])
         if jittering:
-            one, other = x[(partner + 1) % n], x[(partner + 2) % n]
-            amount = self.noise * uniform[:, MOVES + 1]
-            copied = jittered(copied, one[plain:], other[plain:], amount[plain:])
-        if self.mix > 0:
-            copied = mixed(copied, x[partner[plain:]], share[plain:])
-        return Copies(torch.cat([x_val[:plain], copied]), share, partner, phase)
-
-    @torch.no_grad()
-    def _moved_training(self, params: Params, x: Tensor) -> Tensor:
-        """Training images, one in ``copies`` of them as it is and the others moved about."""
-        plain = len(x) // self.copies if self.copies > 1 else 0
-        # far from the numbers of the copies, which start at the phase itself
-        uniform, _ = even_uniforms((params[PHASE].detach() + 0.5) % 1, len(x) - plain)
-        return torch.cat([x[:plain], self._moved(x[plain:], uniform)])
-
-    def _moved(self, x: Tensor, uniform: Tensor) -> Tensor:
-        bends = waves(uniform[:, -BENDS:], x.shape[-1], bend=self.bend) if self.bend > 0 else None
-        return moved_images(x, uniform[:, :MOVES], bends)
+            # batches come in random order, so that neighbours are random pairs
+            row = torch.arange(plain, rounds * m, device=x.device)
+            one, other = x[(row + 1) % n], x[(row + 2) % n]
+            copied = jittered(copied, one, other, self.noise * uniform[:, MOVES])
+        return Copies(torch.cat([x_val[:plain], copied]), phase)
 
     @torch.no_grad()
     def _weigh(

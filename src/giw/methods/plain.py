@@ -20,10 +20,6 @@ class PlainMethod:
         """No parameters besides the net's."""
         return NO_OWN_PARAMS
 
-    def start(self, net: Net, params: Params, evidence: Evidence) -> Params:
-        """Where pretraining stopped."""
-        return params
-
     def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
         """No memory from step to step."""
         return {}

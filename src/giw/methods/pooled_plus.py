@@ -1,8 +1,7 @@
-r"""Pooled with the help that GIW+ has: copies, mixing and averages, but no split and no weights.
+r"""Pooled with the help that GIW+ has: copies, alignment and averages, but no split and no weights.
 
 .. math:: \tfrac12 \frac1n \sum_i \ell_i + \tfrac12 \frac1m \sum_j \frac1K \sum_k
-          \big[\lambda_{jk}\, \ell(\tilde x_{jk}, y_j)
-          + (1 - \lambda_{jk})\, \ell(\tilde x_{jk}, y_{i(jk)})\big]
+          \ell(T_{jk} x_j, y_j) + \kappa \gamma\, \big(\mathrm{pull} + \mathrm{push}\big)
 
 It asks of GIW+ what weights and split add to the rest of it.
 """
@@ -26,7 +25,7 @@ class PooledPlus(GIWPlus):
 
     Parameters
     ----------
-    copies, mix, augment, noise, average
+    copies, augment, noise, average, align, handover
         As in :class:`giw.methods.GIWPlus`; its other parameters have no effect here.
     """
 

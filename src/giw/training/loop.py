@@ -447,36 +447,18 @@ class Group:
         splits: Sequence[SupportSplit | None],
     ) -> tuple[Params, OwnParams]:
         """The net's parameters, the method's and its memory, and how its parameters are moved."""
-        owns, states, firsts = [], [], []
+        owns, states = [], []
         for t in self._trials:
             net = FunctionalNet(copy.deepcopy(self.modules[t]).train())
             x = as_input(self.datas[t].x_train[:2])
             owns.append(method.own_params(net, starts[t].params, x, self.random_states[t]))
-            evidence = self._evidence(t, starts[t])
-            firsts.append(self._first(method, t, starts[t], evidence))
-            states.append(method.state(evidence, splits[t], firsts[t]))
-        params = self._join(firsts)
+            states.append(method.state(self._evidence(t, starts[t]), splits[t], starts[t].params))
+        params = self._join([start.params for start in starts])
         own = self._join([own.params for own in owns])
         params |= {name: p.requires_grad_() for name, p in own.items()}
         memory = self._join(states)
         params |= {name: p.requires_grad_(False) for name, p in memory.items()}
         return params, owns[0]
-
-    def _first(self, method: Method, trial: int, start: Pretrained, evidence: Evidence) -> Params:
-        """Where the method wants its descent to start; a saved run has that behind it."""
-        if self.saved is not None and self.saved.phase == "train":
-            return start.params
-        net = FunctionalNet(copy.deepcopy(self.modules[trial]).eval(), self.net.precision)
-        net.set_buffers(start.buffers)
-        first = method.start(net, start.params, evidence)
-        if self.ranks is None or first is start.params:
-            return first
-        # each process has got there by itself, and rounding must not part them
-        shared = first_rank_says(*(p.detach() for p in first.values()), group=self.ranks)
-        return {
-            name: value.requires_grad_(first[name].requires_grad)
-            for name, value in zip(first, shared, strict=True)
-        }
 
     def _untrained(self, trial: int) -> Pretrained:
         generator = seeded_generator(self.random_states[trial], "hold out")

@@ -109,13 +109,6 @@ class Method(Protocol):
         """
         ...
 
-    def start(self, net: Net, params: Params, evidence: Evidence) -> Params:
-        """Where descent starts from, given where pretraining stopped: most methods just there.
-
-        ``net`` is in evaluation mode, and the parameters handed in are not to be changed.
-        """
-        ...
-
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """Split the validation data, or None where the method needs no split."""
         ...
