@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import giw
+from giw.estimators import handover
 from giw.estimators.handover import HANDOVERS, best_handover
 
 
@@ -29,6 +30,14 @@ def test_the_losses_of_all_candidates_are_there_to_look_at():
     clf = fitted(0.5, max_epochs=2)
     assert tuple(map(float, clf.handover_loss_)) == HANDOVERS
     assert str(clf.handover_) == min(clf.handover_loss_, key=clf.handover_loss_.get)
+
+
+def test_side_by_side_and_one_after_the_other_are_the_same(monkeypatch):
+    together = fitted(0.3, max_epochs=3).handover_loss_
+    monkeypatch.setattr(handover, "can_stack", lambda module: False)
+    apart = fitted(0.3, max_epochs=3).handover_loss_
+    assert together == pytest.approx(apart, rel=1e-3)
+    assert len(set(together.values())) == len(HANDOVERS)  # each was trained with its own
 
 
 def test_a_fitted_model_can_be_saved_and_loaded(tmp_path):

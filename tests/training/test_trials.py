@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from giw.data import Augmentation
 from giw.methods import GIW, METHODS, Pooled
 from giw.models import LeNet5, initialised
 from giw.training import Tensors, TrainingConfig, can_stack, pretrain_trials, train, train_trials
+from giw.training.descent import FlatData
 
 CONFIG = TrainingConfig(
     epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.01, weight_decay=1e-3
@@ -154,3 +157,16 @@ def test_nets_of_two_kinds_are_refused():
     modules = [toy_net(), nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))]
     with pytest.raises(ValueError, match="one architecture"):
         train_trials(Pooled(), modules, [toy_tensors()] * 2, CONFIG)
+
+
+def test_what_trials_share_is_kept_once():
+    one, other = toy_tensors(m=5, seed=0), toy_tensors(m=5, seed=1)
+    part = replace(one, x_val=one.x_val[1:], y_val=one.y_val[1:])
+    flat = FlatData.of([one, part, other, one])
+    n = len(one.y_train)
+    assert len(flat.x_train) == n + len(other.y_train)
+    assert flat.train_start.tolist() == [0, 0, n, 0]
+    assert flat.val_start.tolist() == [0, 5, 9, 0]
+    assert torch.equal(flat.x_train[n:], other.x_train)
+    assert torch.equal(flat.y_val[5:9], part.y_val)
+    assert FlatData.of([one, one]).x_train is one.x_train

@@ -69,7 +69,7 @@ from giw.weights.loss_modes import (
 WEIGHTS = ("matched", "steady", "batch", "uniform")
 HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
-PHASE, STEP = f"{OWN}phase", f"{OWN}step"
+PHASE, STEP, HANDOVER = f"{OWN}phase", f"{OWN}step", f"{OWN}handover"
 MOVED = f"{OWN}moved"  # there where copies are moved about
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
 SURE = 0.9  # membership from which on a point is inside, and not trained on
@@ -159,13 +159,15 @@ class GIWPlus(GIW):
         device = evidence.y_val.device
         generator = torch.Generator().manual_seed(evidence.random_state)
         phase = torch.rand(MOVES + 1, generator=generator).to(device)
-        found = {PHASE: phase, STEP: torch.zeros((), device=device)}
+        handover = torch.tensor(self._handover(evidence), device=device)
+        found = {PHASE: phase, STEP: torch.zeros((), device=device), HANDOVER: handover}
         if self.augment and evidence.augmented and are_images(evidence.x_val):
             found[MOVED] = torch.ones((), device=device)
         if self.average > 0:
             found |= first_averages(params)
         if split is not None:
-            found[ALPHA] = self._handed_over(_membership(split, evidence.y_val)).mean()
+            member = _membership(split, evidence.y_val)
+            found[ALPHA] = self._handed_over(member, handover).mean()
         if self.weights == "steady":
             found |= validation_ratios(evidence, _membership(split, evidence.y_val))
         if self.weights == "matched":
@@ -186,7 +188,7 @@ class GIWPlus(GIW):
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
         own_loss = sample_losses(logits[n:], y_copies)  # (K m,)
         weight, state = self._weigh(params, batch, logits.shape[1], train_loss, own_loss[:m])
-        inside, alpha = self._inside(batch), self._alpha(params, batch)
+        inside, alpha = self._inside(params, batch), self._alpha(params, batch)
         val_loss = own_loss.view(-1, m).mean(0)  # (m,)
         risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
         if hidden is not None:
@@ -197,7 +199,7 @@ class GIWPlus(GIW):
                 margin=MARGIN,
                 weight=weight[:, None] * (1 - inside).repeat(len(y_copies) // m),
             )
-            risk = risk + self.handover * self.align * (pull + push)
+            risk = risk + params[HANDOVER].detach() * self.align * (pull + push)
 
         step = params[STEP].detach()
         state |= {STEP: step + 1, PHASE: copies.phase}
@@ -205,17 +207,21 @@ class GIWPlus(GIW):
             state |= moved_averages(params, step, decay=self.average)
         return risk, {"effective_share": effective_share(weight), **state}
 
-    def _handed_over(self, membership: Tensor) -> Tensor:
+    def _handover(self, evidence: Evidence) -> float:
+        """What trials side by side may differ in."""
+        return self.handover
+
+    def _handed_over(self, membership: Tensor, handover: Tensor) -> Tensor:
         """How far training data carry the risk of each validation point."""
-        share = self.handover * membership
+        share = handover * membership
         return torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
 
-    def _inside(self, batch: Batch) -> Tensor:
-        return self._handed_over(batch.inside)
+    def _inside(self, params: Params, batch: Batch) -> Tensor:
+        return self._handed_over(batch.inside, params[HANDOVER].detach())
 
     def _alpha(self, params: Params, batch: Batch) -> Tensor:
         """Mean over all validation points; without a split, over the batch."""
-        return params[ALPHA].detach() if ALPHA in params else self._inside(batch).mean()
+        return params[ALPHA].detach() if ALPHA in params else self._inside(params, batch).mean()
 
     @torch.no_grad()
     def _copies(self, params: Params, x: Tensor, x_val: Tensor) -> Copies:

@@ -36,7 +36,7 @@ class PooledPlus(GIWPlus):
         """No split."""
         return None
 
-    def _inside(self, batch: Batch) -> Tensor:
+    def _inside(self, params: Params, batch: Batch) -> Tensor:
         return torch.full_like(batch.inside, 0.5)
 
     def _alpha(self, params: Params, batch: Batch) -> Tensor:

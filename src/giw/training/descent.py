@@ -33,24 +33,21 @@ class FlatData(NamedTuple):
 
     @classmethod
     def of(cls, datas: Sequence[Tensors]) -> FlatData:
-        """Bytes stay bytes; a single trial is not copied."""
+        """Bytes stay bytes; what trials share, and what a single one has, is not copied."""
 
-        def joined(name: str) -> Tensor:
-            parts = [getattr(data, name) for data in datas]
-            return parts[0] if len(parts) == 1 else torch.cat(parts)
+        def joined(inputs: str, labels: str) -> tuple[Tensor, Tensor, Tensor]:
+            pairs = [(getattr(data, inputs), getattr(data, labels)) for data in datas]
+            keys = [(id(x), id(y)) for x, y in pairs]
+            kept = dict(zip(keys, pairs, strict=True))  # each once, in order
+            sizes = [len(y) for _, y in kept.values()]
+            begin = dict(zip(kept, torch.tensor([0, *sizes[:-1]]).cumsum(0).tolist(), strict=True))
+            x, y = (list(parts) for parts in zip(*kept.values(), strict=True))
+            starts = torch.tensor([begin[key] for key in keys])
+            return (x[0], y[0], starts) if len(kept) == 1 else (torch.cat(x), torch.cat(y), starts)
 
-        def starts(name: str) -> Tensor:
-            sizes = [len(getattr(data, name)) for data in datas]
-            return torch.tensor([0, *sizes[:-1]]).cumsum(0)
-
-        return cls(
-            joined("x_train"),
-            joined("y_train"),
-            joined("x_val"),
-            joined("y_val"),
-            starts("y_train"),
-            starts("y_val"),
-        )
+        x_train, y_train, train_start = joined("x_train", "y_train")
+        x_val, y_val, val_start = joined("x_val", "y_val")
+        return cls(x_train, y_train, x_val, y_val, train_start, val_start)
 
 
 class Plan(NamedTuple):

@@ -518,6 +518,7 @@ class Group:
             augmented=self.config.augmentation is not None,
             layers=tuple(named_layers(net, start.params, as_input(data.x_train[:2]))),
             layer=layer,
+            trial=trial,
         )  # fmt: skip
 
     def _memberships(self, splits: Sequence[SupportSplit | None]) -> tuple[Tensor, Tensor]:

@@ -86,6 +86,7 @@ class Evidence:
     augmented: bool = False  # whether images are moved about in every step
     layers: tuple[str, ...] = ()  # names of the frozen net's layers, the first one first
     layer: Callable[[str, Tensor], Tensor] | None = None  # name, inputs → that layer's output
+    trial: int = 0  # which of several that are trained side by side
 
 
 class Method(Protocol):
