@@ -2,6 +2,7 @@
 
     python benchmarks/plus.py images --seed 100 --protocol development    ablations, to choose by
     python benchmarks/plus.py compare FOLDER               paired tables from stored results alone
+    python benchmarks/plus.py summary FOLDER               one line a setting from the same results
     python benchmarks/plus.py tables --jobs 16 --csv FILE  scikit-learn's tables, 50 draws a cell
                                                            (the same command goes on with a file)
     python benchmarks/plus.py tables --from-csv FILE       the same table from stored rows
@@ -129,6 +130,40 @@ def compare(options: argparse.Namespace) -> None:
                   + f" | {share:.2f} | {seconds[name]:.1f} |")  # fmt: skip
 
 
+def summary(options: argparse.Namespace) -> None:
+    """One line a setting: GIW+, its paired differences from the rivals, and the paper's figure."""
+    results, _ = Store(options.out).read_all()
+    rivals = [name for name in options.against if any(_name(r.run) == name for r in results)]
+    print("| setting | giw_plus | " + " | ".join(f"minus {name}" for name in rivals)
+          + " | paper's GIW | minus paper |")  # fmt: skip
+    print("| --- " * (len(rivals) + 4) + "|")
+    won, lost = dict.fromkeys(rivals, 0), dict.fromkeys(rivals, 0)
+    met, places, paired = 0, dict.fromkeys(_place(r.run) for r in results), dict.fromkeys(rivals, 0)
+    for place in places:
+        here = [r for r in results if _place(r.run) == place]
+        mine, paper = _trials(here, "giw_plus"), paper_accuracy(*place[:3], "giw")
+        cells = []
+        for rival in rivals:
+            gap = _differences(mine, _trials(here, rival))
+            cells.append(_told(gap))
+            if len(gap) < 2:
+                continue
+            paired[rival] += 1
+            sure = ttest_1samp(gap, 0).pvalue < 0.05
+            won[rival] += bool(sure and gap.mean() > 0)
+            lost[rival] += bool(sure and gap.mean() < 0)
+        values = 100 * np.array(list(mine.values()))
+        over = "–" if paper is None else f"{values.mean() - paper.mean:+.2f}"
+        met += paper is not None and values.mean() >= paper.mean
+        own = f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
+        print(f"| {place[0]} ({place[1]}) {place[2]} | {own} | {' | '.join(cells)} | "
+              f"{paper or '–'} | {over} |")  # fmt: skip
+    for rival in rivals:
+        print(f"\nAgainst {rival}: better at the 5 % level in {won[rival]} of {paired[rival]} "
+              f"settings, worse in {lost[rival]}.")  # fmt: skip
+    print(f"\nThe paper's mean is reached in {met} of {len(places)} settings.")
+
+
 def _place(run: Run) -> tuple[str, ...]:
     kind = "development" if run.protocol == "development" else "test images"
     return run.dataset, run.case, run.shift, kind, f"{run.epochs} epochs", f"seed {run.seed}"
@@ -145,11 +180,19 @@ def _trials(results: Iterable[Result], name: str) -> dict[int, float]:
 
 
 def _paired(mine: dict[int, float], theirs: dict[int, float]) -> str:
-    shared = sorted(set(mine) & set(theirs))
-    if len(shared) < 2 or mine == theirs:
+    return "–" if mine == theirs else _told(_differences(mine, theirs))
+
+
+def _differences(mine: dict[int, float], theirs: dict[int, float]) -> np.ndarray:
+    """In points, of the trials that both have."""
+    return 100 * np.array([mine[t] - theirs[t] for t in sorted(set(mine) & set(theirs))])
+
+
+def _told(difference: np.ndarray) -> str:
+    if len(difference) < 2:
         return "–"
-    difference = 100 * np.array([mine[t] - theirs[t] for t in shared])
-    return f"{difference.mean():+.2f} (p {ttest_1samp(difference, 0).pvalue:.3f})"
+    p = ttest_1samp(difference, 0).pvalue
+    return f"{difference.mean():+.2f} (p {'< 0.001' if p < 0.001 else f'{p:.3f}'})"
 
 
 # ---------------------------------------------------------------------------------- tables
@@ -393,8 +436,10 @@ def main() -> None:
     on_images.add_argument("--data", type=Path)
     on_images.add_argument("--out", type=Path, required=True)
     stored = commands.add_parser("compare")
-    stored.add_argument("out", type=Path)
-    for command in (on_images, stored):
+    short = commands.add_parser("summary")
+    for command in (stored, short):
+        command.add_argument("out", type=Path)
+    for command in (on_images, stored, short):
         command.add_argument("--against", nargs="*", default=list(RIVALS),
                              help="methods that all others are paired with")  # fmt: skip
     on_tables = commands.add_parser("tables")
@@ -412,7 +457,14 @@ def main() -> None:
     cost.add_argument("--device", default="cpu")
     cost.add_argument("--trials", type=int, default=1)
     options = parser.parse_args()
-    run = {"images": images, "compare": compare, "tables": tables, "weights": weights, "step": step}
+    run = {
+        "images": images,
+        "compare": compare,
+        "summary": summary,
+        "tables": tables,
+        "weights": weights,
+        "step": step,
+    }
     run[options.command](options)
 
 
