@@ -208,3 +208,15 @@ def test_dann_takes_validation_points_without_labels_and_does_as_with_them():
 def test_labels_without_points_are_a_mistake():
     with pytest.raises(ValueError, match="without X_val"):
         giw.GIWClassifier().fit(np.eye(4), [0, 1, 0, 1], y_val=[0, 1])
+
+
+@pytest.mark.parametrize("method", ["giw", "giw_plus"])
+@pytest.mark.parametrize("n", [6, 12, 18])
+def test_a_dozen_training_rows_are_enough_to_be_fitted_to(method, n):
+    rng = np.random.default_rng(0)
+    X, Xv = rng.normal(size=(n, 3)), rng.normal(size=(8, 3))
+    y, yv = np.arange(n) % 2, np.arange(8) % 2
+    clf = giw.GIWClassifier(method=method, max_epochs=2, pretrain_epochs=1, random_state=0)
+    with pytest.warns(UserWarning, match="rows to compare with"):
+        clf.fit(X, y, X_val=Xv, y_val=yv)
+    assert np.isfinite(clf.predict_proba(Xv)).all()

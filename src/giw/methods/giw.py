@@ -15,6 +15,7 @@ does not contain) and the paper's one-class SVM with either of its published thr
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -101,6 +102,9 @@ class GIW(PlainMethod):
         represent, fitted = self._representation(evidence, splitter)
         z, z_val = represent(evidence.x_train), represent(evidence.x_val)
         y, seen = evidence.y_train, evidence.seen
+        if self.splitter is None:
+            rows = int((~seen).sum()) if fitted else len(y) - 1  # a row does not score itself
+            splitter.set_params(level=level_within_reach(self.level, rows))
         if fitted:
             splitter.fit(z[seen], y[seen], z_calibration=z[~seen], y_calibration=y[~seen])
         else:
@@ -145,6 +149,23 @@ class GIW(PlainMethod):
         weight = self.weigh(losses.train_z, losses.val_z, batch.inside)  # (n,)
         risk = generalized_risk(losses.train, weight, losses.val, batch.inside, alpha=batch.alpha)
         return risk, {"effective_share": effective_share(weight)}
+
+
+def level_within_reach(level: float, rows: int) -> float:
+    """The level, or the smallest p-value that so few calibration rows can give, with a warning.
+
+    With k rows that is 1 / (k + 1), a point stranger than all of them.
+    """
+    least = (1 + 1e-9) / (rows + 1)  # for the ceiling of its inverse is asked
+    if level >= least or rows < 1:
+        return level
+    warnings.warn(
+        f"{rows} training rows to compare with cannot give a p-value of {level:g}; validation "
+        f"points are called outside at level {least:.3g} instead",
+        UserWarning,
+        stacklevel=2,
+    )
+    return least
 
 
 def _flat_input(x: Tensor) -> Tensor:
