@@ -29,7 +29,13 @@ from torch.func import vjp
 from giw.checks import check_positive
 from giw.methods.perceptron import perceptron, perceptron_params
 from giw.methods.plain import PlainMethod
-from giw.methods.virtual import losses_of, mean_gradient, moved_params, slope_along
+from giw.methods.virtual import (
+    goes_forward_mixed,
+    losses_of,
+    mean_gradient,
+    moved_params,
+    slope_along,
+)
 from giw.objective import effective_share, weighted_risk
 from giw.training import Batch, Logs, Net, OwnParams, Params, as_input, sample_losses
 
@@ -85,7 +91,7 @@ class MWNet(PlainMethod):
         (step,) = pull(weight / len(losses))
         ahead = {name: p - self.virtual_step * step[name] for name, p in moved.items()}
         downhill = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), ahead)
-        return slope_along(train, moved, downhill)
+        return slope_along(train, moved, downhill, mixed=goes_forward_mixed(net))
 
 
 def loss_weights(params: Params, losses: Tensor) -> Tensor:

@@ -21,7 +21,13 @@ import torch
 from torch import Tensor
 
 from giw.methods.plain import PlainMethod
-from giw.methods.virtual import losses_of, mean_gradient, moved_params, slope_along
+from giw.methods.virtual import (
+    goes_forward_mixed,
+    losses_of,
+    mean_gradient,
+    moved_params,
+    slope_along,
+)
 from giw.objective import effective_share
 from giw.training import Batch, Logs, Net, Params, as_input, sample_losses
 
@@ -44,6 +50,7 @@ def agreement_weights(net: Net, params: Params, batch: Batch) -> Tensor:
     """Weights of a training batch, (n,): not negative, sum one or all zero, no gradient."""
     moved = moved_params(params)
     downhill = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), moved)
-    gain = slope_along(losses_of(net, params, batch.x, batch.y), moved, downhill).clamp(min=0)
+    train = losses_of(net, params, batch.x, batch.y)
+    gain = slope_along(train, moved, downhill, mixed=goes_forward_mixed(net)).clamp(min=0)
     total = gain.sum()
     return gain / torch.where(total > 0, total, 1.0)

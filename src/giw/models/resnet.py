@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from torch import Tensor, nn
 
 from giw.data.images import unit_pixels
+from giw.models.fused_norm import FusableNorm
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # width and stride of the first block
 
@@ -15,17 +18,18 @@ class _Block(nn.Module):
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
-        self.norm1 = nn.BatchNorm2d(width)
+        self.norm1 = FusableNorm(width)
         self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(width)
+        self.norm2 = FusableNorm(width)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or before != width:
             projection = nn.Conv2d(before, width, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(width))
+            self.shortcut = nn.Sequential(projection, FusableNorm(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        z = self.norm1(self.conv1(x)).relu()
-        return (self.norm2(self.conv2(z)) + self.shortcut(x)).relu()
+        z: Tensor = self.norm1(self.conv1(x), relu=True)
+        out: Tensor = self.norm2(self.conv2(z), self.shortcut(x), relu=True)
+        return out
 
 
 class ResNet18(nn.Module):
@@ -51,7 +55,7 @@ class ResNet18(nn.Module):
     def __init__(self, n_classes: int, channels: int = 3) -> None:
         super().__init__()
         self.stem = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(64)
+        self.norm = FusableNorm(64)
         before, stages = 64, []
         for width, stride in STAGES:
             stages.append(nn.Sequential(_Block(before, width, stride), _Block(width, width, 1)))
@@ -61,16 +65,20 @@ class ResNet18(nn.Module):
 
     def layers(self, x: Tensor) -> dict[str, Tensor]:
         """Every stage averaged over the image; the last is ``pool``, (n, 512)."""
-        z = self.norm(self.stem(unit_pixels(x))).relu()  # (n, 64, 32, 32)
-        found: dict[str, Tensor] = {}
-        for name, stage in zip(("stage1", "stage2", "stage3", "pool"), self.stages, strict=True):
-            z = stage(z)
-            found[name] = z.mean((2, 3))
-        return found
+        names = ("stage1", "stage2", "stage3", "pool")
+        return {name: z.mean((2, 3)) for name, z in zip(names, self._after_stages(x), strict=True)}
 
     def features(self, x: Tensor) -> Tensor:
         """After global average pooling, (n, 512)."""
-        return self.layers(x)["pool"]
+        for z in self._after_stages(x):  # one at a time: early stages are large
+            last = z
+        return last.mean((2, 3))
+
+    def _after_stages(self, x: Tensor) -> Iterator[Tensor]:
+        z: Tensor = self.norm(self.stem(unit_pixels(x)), relu=True)  # (n, 64, 32, 32)
+        for stage in self.stages:
+            z = stage(z)
+            yield z
 
     def head(self, z: Tensor) -> Tensor:
         """From :meth:`features` to logits, (n, c)."""
