@@ -9,11 +9,13 @@ from torch import nn
 from torch.func import vmap
 
 from giw.methods.virtual import (
+    goes_forward_mixed,
     losses_of,
     mean_gradient,
     moved_params,
     slope_along,
 )
+from giw.models import ResNet18, norm_passes
 from giw.training import FunctionalNet
 
 ROADS = [slope_along, slope_by_pulling_back]
@@ -66,3 +68,30 @@ def test_looking_ahead_leaves_running_statistics_alone(road):
     road(losses, moved, mean_gradient(losses, moved))
     for name, value in net.buffers().items():
         assert torch.equal(value, before[name])
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_mixed_precision_goes_into_a_derivative_only_where_asked(mixed):
+    seen = []
+
+    def losses(moved):
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return moved["p"].square()
+
+    one = {"p": torch.ones(3)}
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        slope = slope_along(losses, one, {"p": torch.arange(3.0)}, mixed=mixed)
+    assert seen == [mixed]
+    torch.testing.assert_close(slope, 2 * torch.arange(3.0))
+
+
+def test_only_nets_whose_norms_have_kernels_go_forward_mixed(monkeypatch):
+    fused, plain = ResNet18(2).train(), normalised_net()
+    assert not goes_forward_mixed(FunctionalNet(fused))  # on the CPU
+    monkeypatch.setattr(norm_passes, "AVAILABLE", True)
+    monkeypatch.setattr(torch.nn.Parameter, "is_cuda", True)
+    assert goes_forward_mixed(FunctionalNet(fused))
+    assert not goes_forward_mixed(FunctionalNet(plain))
+    assert not goes_forward_mixed(FunctionalNet(nn.Sequential(fused, plain)))
+    assert not goes_forward_mixed(FunctionalNet(toy_net()))  # nothing to go by
+    assert not goes_forward_mixed(FunctionalNet(fused.eval()))
