@@ -15,7 +15,7 @@ from giw.methods.virtual import (
     moved_params,
     slope_along,
 )
-from giw.models import ResNet18, norm_passes
+from giw.models import ResNet18, fused_norm, norm_passes
 from giw.training import FunctionalNet
 
 ROADS = [slope_along, slope_by_pulling_back]
@@ -89,7 +89,7 @@ def test_only_nets_whose_norms_have_kernels_go_forward_mixed(monkeypatch):
     fused, plain = ResNet18(2).train(), normalised_net()
     assert not goes_forward_mixed(FunctionalNet(fused))  # on the CPU
     monkeypatch.setattr(norm_passes, "AVAILABLE", True)
-    monkeypatch.setattr(torch.nn.Parameter, "is_cuda", True)
+    monkeypatch.setattr(fused_norm, "_on_this_gpu", lambda tensor: True)
     assert goes_forward_mixed(FunctionalNet(fused))
     assert not goes_forward_mixed(FunctionalNet(plain))
     assert not goes_forward_mixed(FunctionalNet(nn.Sequential(fused, plain)))

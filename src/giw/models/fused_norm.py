@@ -30,8 +30,8 @@ FLOAT = torch.float32  # of weights and statistics
 class FusableNorm(nn.BatchNorm2d):
     """Batch normalisation that can add a shortcut and clip at zero while it is at it.
 
-    In training on CUDA, in bfloat16 with channels last, that is one kernel; everywhere else the
-    three operations of torch that it stands for.
+    In training on CUDA in bfloat16, kernels do that in one pass, channels last; everywhere else
+    it is the three operations of torch.
     """
 
     def forward(
@@ -81,14 +81,13 @@ class FusableNorm(nn.BatchNorm2d):
 
 
 def suits(x: Tensor) -> bool:
-    """Whether kernels exist for images: bfloat16, channels last, on CUDA."""
+    """Whether kernels exist for images: bfloat16, on CUDA."""
     return (
         passes.AVAILABLE
-        and x.is_cuda
+        and _on_this_gpu(x)
         and x.dtype == torch.bfloat16
         and x.numel() > x.shape[1]  # torch says what is wrong with a single value per channel
         and not _is_stacked(x)
-        and x.is_contiguous(memory_format=LAST)
     )
 
 
@@ -99,10 +98,15 @@ def norms_are_fused(module: nn.Module) -> bool:
         passes.AVAILABLE
         and bool(norms)
         and all(
-            isinstance(norm, FusableNorm) and norm.may_fuse and norm.weight.is_cuda
+            isinstance(norm, FusableNorm) and norm.may_fuse and _on_this_gpu(norm.weight)
             for norm in norms
         )
     )
+
+
+def _on_this_gpu(x: Tensor) -> bool:
+    """Whether a tensor lies on the GPU that kernels are started on."""
+    return x.is_cuda and x.device.index == torch.cuda.current_device()
 
 
 def _is_stacked(x: Tensor) -> bool:
