@@ -87,6 +87,7 @@ def test_mixed_precision_goes_into_a_derivative_only_where_asked(mixed):
 
 def test_only_nets_whose_norms_have_kernels_go_forward_mixed(monkeypatch):
     fused, plain = ResNet18(2).train(), normalised_net()
+    fused_norm.fuse_norms(fused, True)
     assert not goes_forward_mixed(FunctionalNet(fused))  # on the CPU
     monkeypatch.setattr(norm_passes, "AVAILABLE", True)
     monkeypatch.setattr(fused_norm, "_on_this_gpu", lambda tensor: True)
@@ -95,3 +96,4 @@ def test_only_nets_whose_norms_have_kernels_go_forward_mixed(monkeypatch):
     assert not goes_forward_mixed(FunctionalNet(nn.Sequential(fused, plain)))
     assert not goes_forward_mixed(FunctionalNet(toy_net()))  # nothing to go by
     assert not goes_forward_mixed(FunctionalNet(fused.eval()))
+    assert not goes_forward_mixed(FunctionalNet(ResNet18(2).train()))  # not switched on

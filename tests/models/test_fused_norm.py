@@ -6,7 +6,7 @@ from torch import nn
 from torch.func import functional_call, grad, jvp, vmap
 
 from giw.models import ResNet18, fused_norm, norm_passes
-from giw.models.fused_norm import FusableNorm
+from giw.models.fused_norm import FusableNorm, fuse_norms
 
 CASES = pytest.mark.parametrize(
     ("shortcut", "relu"), [(False, False), (False, True), (True, False), (True, True)]
@@ -82,6 +82,7 @@ def problem(shortcut, *, channels=3, seed=0):
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     layer = FusableNorm(channels).double()
+    fuse_norms(layer, True)
     with torch.no_grad():
         layer.weight.copy_(1 + 0.3 * draw(channels))
         layer.bias.copy_(draw(channels))
@@ -163,8 +164,9 @@ def test_changes_along_a_direction_are_those_of_torch(kernels_by_torch, shortcut
     torch.testing.assert_close(along(fused), along(three))
 
 
-def test_a_whole_net_has_the_slopes_of_torch(kernels_by_torch, monkeypatch):
+def test_a_whole_net_has_the_slopes_of_torch(kernels_by_torch):
     net = ResNet18(3).double().train()
+    fuse_norms(net, True)
     x = torch.rand(4, 3, 8, 8, dtype=torch.float64)
     params = {name: p.detach() for name, p in net.named_parameters()}
     direction = {name: torch.randn_like(p) for name, p in params.items()}
@@ -176,7 +178,7 @@ def test_a_whole_net_has_the_slopes_of_torch(kernels_by_torch, monkeypatch):
         return logits(moved).square().sum()
 
     fused = jvp(logits, (params,), (direction,)), grad(energy)(params)
-    monkeypatch.setattr(fused_norm, "suits", lambda x: False)
+    fuse_norms(net, False)
     three = jvp(logits, (params,), (direction,)), grad(energy)(params)
     torch.testing.assert_close(fused, three, rtol=1e-6, atol=1e-6)
 
@@ -187,6 +189,16 @@ def test_without_a_gpu_it_is_the_three_operations_bit_for_bit(shortcut, relu):
     twin, _ = problem(shortcut)
     assert torch.equal(layer(*images, relu=relu), by_torch(twin, *images, relu=relu))
     assert torch.equal(layer.running_var, twin.running_var)
+
+
+@CASES
+def test_until_it_is_switched_on_it_is_the_three_operations(kernels_by_torch, shortcut, relu):
+    layer, images = problem(shortcut)
+    fuse_norms(nn.Sequential(layer), False)
+    out = layer(*images, relu=relu)
+    assert torch.equal(out, by_torch(problem(shortcut)[0], *images, relu=relu))
+    assert "_Norm" not in out.grad_fn.name()
+    assert not any(m.fused for m in ResNet18(2).modules() if isinstance(m, FusableNorm))
 
 
 def test_in_evaluation_running_statistics_serve(kernels_by_torch):

@@ -30,9 +30,11 @@ FLOAT = torch.float32  # of weights and statistics
 class FusableNorm(nn.BatchNorm2d):
     """Batch normalisation that can add a shortcut and clip at zero while it is at it.
 
-    In training on CUDA in bfloat16, kernels do that in one pass, channels last; everywhere else
-    it is the three operations of torch.
+    Where :func:`fuse_norms` has switched that on, in training on CUDA in bfloat16, kernels do it in
+    one pass, channels last; everywhere else it is the three operations of torch.
     """
+
+    fused = False  # no parameter of the constructor: how a net is computed is not what it is
 
     def forward(
         self,
@@ -50,9 +52,10 @@ class FusableNorm(nn.BatchNorm2d):
 
     @property
     def may_fuse(self) -> bool:
-        """Whether the layer is of a kind that kernels exist for, and in training."""
+        """Whether it is switched on, in training, for a layer that kernels exist for."""
         return (
-            self.training
+            self.fused
+            and self.training
             and self.num_features % passes.CHANNELS == 0
             and self.affine
             and self.track_running_stats
@@ -78,6 +81,13 @@ class FusableNorm(nn.BatchNorm2d):
             self.eps,
         )[0]
         return out
+
+
+def fuse_norms(module: nn.Module, on: bool) -> None:
+    """Switch kernels on or off in all layers of a net that can use them."""
+    for layer in module.modules():
+        if isinstance(layer, FusableNorm):
+            layer.fused = on
 
 
 def suits(x: Tensor) -> bool:
@@ -194,7 +204,7 @@ class _Pull(torch.autograd.Function):
     def backward(ctx: Any, *_: Any) -> Any:
         raise RuntimeError(
             "fused batch normalisation has no gradient of a gradient; go forward with "
-            "torch.func.jvp, or train with precision='float32'"
+            "torch.func.jvp, or train with fused_norm=False"
         )
 
 

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from giw.models.fused_norm import fuse_norms
 from giw.objective.gathering import first_rank_says
 from giw.support import SupportSplit
 from giw.training.batches import BatchStream, hold_out, seeded_generator
@@ -183,6 +184,7 @@ class Group:
         precision = precision_for(self.config.precision, module, self.device)
         products = self.stacked or self.device.type == "cuda"
         form = by_products(module) if products else copy.deepcopy(module)
+        fuse_norms(form, self.config.fused_norm)
         self.net = FunctionalNet(form.train(), precision)
         if self.ranks is not None:
             if self.stacked:
