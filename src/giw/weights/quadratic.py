@@ -16,6 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from giw.weights.on_host import gradient_on_host, suits_host
+
 Solve = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
@@ -182,8 +184,11 @@ def accelerated_gradient(
     sparse region, which has few neighbours, may take long steps: those are the weights that matter
     when validation losses are larger than training losses. The bounds on the sum are handled
     by a dual variable that stays zero as long as they are kept.
-    No step looks at a value on the host: works in CUDA graphs and under ``torch.func.vmap``.
+    No step looks at a value on the host: works in CUDA graphs and under ``torch.func.vmap``. In the
+    host's own memory the same steps are taken by numpy, see :mod:`giw.weights.on_host`.
     """
+    if suits_host(kernel, kappa):
+        return gradient_on_host(kernel, kappa, upper=upper, bounds=bounds, n_steps=n_steps)
     inverse = 1 / kernel.sum(-1)  # (..., n)
     rate = 0.5 / inverse.sum(-1, keepdim=True)  # (..., 1)
     lowest, highest = rate * bounds[0], rate * bounds[1]
