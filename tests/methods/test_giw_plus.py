@@ -255,6 +255,24 @@ def test_matched_weights_are_those_of_a_batch_with_the_shares_of_classes(rare):
         assert replace(method, upper=1.5)._weigh(state, batch, 2, *own)[0].max() <= 1.5
 
 
+def test_trust_shrinks_the_ratio_of_losses_and_leaves_the_shares_of_classes():
+    generator = torch.Generator().manual_seed(0)
+    batch, module = a_batch(), toy_net()
+    losses_ = [torch.rand(size, generator=generator) for size in (24, 6)]
+    found = {}
+    for trust in (0.0, 0.5, 1.0):
+        method = GIWPlus(trust=trust)
+        params = start(method, module) | {CLASSES: torch.ones(2)}
+        found[trust] = method._weigh(params, batch, 2, *losses_)[0]
+    assert found[1.0].std() > 0.01
+    torch.testing.assert_close(found[0.5], (1 + found[1.0]) / 2)
+    assert torch.equal(found[0.0], torch.ones(24))
+    params = start(GIWPlus(trust=0.0), module) | {CLASSES: torch.tensor([0.5, 2.0])}
+    rare = GIWPlus(trust=0.0)._weigh(params, batch, 2, *losses_)[0]
+    ratio = rare[batch.y == 1].mean() / rare[batch.y == 0].mean()
+    assert ratio == pytest.approx(4)
+
+
 def test_alpha_is_the_mean_of_the_membership_in_use():
     evidence, _ = noisy_evidence(m=4)
     split = replace(
@@ -313,6 +331,7 @@ def test_the_upper_mode_gains_only_what_unseen_rows_said():
     [
         ({"weights": "static"}, "matched, steady, batch, uniform"),
         ({"handover": 1.5}, "handover must lie between 0 and 1"),
+        ({"trust": 1.1}, "trust must lie between 0 and 1"),
         ({"average": -0.1}, "average must lie between 0 and 1"),
         ({"align": -0.1}, "align must not be negative"),
         ({"copies": 0}, "copies must be at least 1"),

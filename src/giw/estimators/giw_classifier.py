@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from giw.checks import as_generator
 from giw.estimators.epochs import cross_fitted_losses
-from giw.estimators.handover import best_handover, handover_losses
 from giw.estimators.inputs import (
     as_net_input,
     check_labels_not_needed,
@@ -26,6 +25,7 @@ from giw.estimators.inputs import (
     has_validation,
     joint_classes,
 )
+from giw.estimators.reliance import CANDIDATES, Reliance, best_reliance, reliance_losses
 from giw.estimators.saving import SavesToFolder
 from giw.methods import GIWPlus, method_named
 from giw.models import model_for
@@ -67,9 +67,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         How these two split the validation data.
     handover : "auto" or float, default="auto"
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
-        training data carry, see :class:`giw.methods.GIWPlus`. ``"auto"`` chooses among 0, 0.2 and
-        0.8 by the loss on left-out validation points, in ``n_folds`` folds: that takes
-        3 · ``n_folds`` trainings more. With fewer validation points than 2 · ``n_folds`` it is 0.8.
+        training data carry, see :class:`giw.methods.GIWPlus`. For tables ``"auto"`` chooses it, and
+        whether losses weigh at all (``trust``), by the loss on left-out validation points: 0.2 or
+        0.5 with weights, or 0.5 without. That takes 3 · ``n_folds`` trainings more, which go side
+        by side. With fewer validation points than 2 · ``n_folds`` it is 0.2, and for images 0.8.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -112,7 +113,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Epochs that the net was trained for.
     handover_ : float or None
         The share that GIW+ was trained with.
-    handover_loss_ : dict of str to float, or None
+    trust_ : float or None
+        How far its matched losses were believed.
+    reliance_loss_ : dict of str to float, or None
         With ``handover="auto"``: loss on left-out validation points for each candidate.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
@@ -221,7 +224,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         module = self._net(tuple(x_train.shape), seed).to(device)
         if self.module is not None:
             _check_output(module, data.x_train[:2], len(self.classes_))
-        method = self._with_handover(method, module, data, config, seed, ranks)
+        method = self._with_reliance(method, module, data, config, seed, ranks)
         self.cross_fitted_loss_ = None
         if self.early_stopping and validates:
             self.cross_fitted_loss_ = cross_fitted_losses(
@@ -289,7 +292,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             return method_named(self.method, split_on=self.split_on, splitter=self.splitter)
         return method_named(self.method)
 
-    def _with_handover(
+    def _with_reliance(
         self,
         method: Method,
         module: nn.Module,
@@ -298,21 +301,25 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         seed: int,
         ranks: dist.ProcessGroup | None,
     ) -> Method:
-        self.handover_, self.handover_loss_ = None, None
+        self.handover_, self.trust_, self.reliance_loss_ = None, None, None
         if not isinstance(method, GIWPlus) or method.name != "giw_plus":
             return method
-        self.handover_ = method.handover
         if isinstance(self.handover, str) and self.handover != "auto":
             raise ValueError(f"handover must be 'auto' or a number, got {self.handover!r}")
+        chosen = Reliance(method.handover, method.trust)
         if self.handover != "auto":
-            self.handover_ = float(self.handover)
-        elif len(data.y_val) >= 2 * self.n_folds:
-            losses = handover_losses(
-                method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
-            )
-            self.handover_ = best_handover(losses)
-            self.handover_loss_ = {str(share): loss for share, loss in losses.items()}
-        return replace(method, handover=self.handover_, hold_out=False)
+            chosen = Reliance(float(self.handover), method.trust)
+            method = replace(method, hold_out=False)
+        elif data.x_train.ndim == 2:
+            chosen, method = CANDIDATES[0], replace(method, hold_out=False)
+            if len(data.y_val) >= 2 * self.n_folds:
+                losses = reliance_losses(
+                    method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
+                )
+                chosen = best_reliance(losses)
+                self.reliance_loss_ = {str(each): loss for each, loss in losses.items()}
+        self.handover_, self.trust_ = chosen
+        return replace(method, **chosen._asdict())
 
     def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:
         if self.module is None:

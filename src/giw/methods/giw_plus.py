@@ -12,6 +12,7 @@ This is the generalized risk of :mod:`giw.methods.giw` with a few things changed
   as GIW does (``"matched"``), or is a ratio of the two modes of losses (``"steady"``): estimated on
   the pretrained net, from validation points inside the support and training rows that the net
   has not seen either, and then followed over a window of steps.
+  Matched losses can be shrunk towards one, all of them alike (``trust``).
 - *Soft split*: :math:`s_j` is the posterior of being inside, in both terms.
 - *Handover* :math:`\kappa`: weighted training data carry only a share of the risk inside, and the
   validation points inside carry the rest themselves. The risk is the same for every
@@ -69,7 +70,8 @@ from giw.weights.loss_modes import (
 WEIGHTS = ("matched", "steady", "batch", "uniform")
 HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
-PHASE, STEP, HANDOVER = f"{OWN}phase", f"{OWN}step", f"{OWN}handover"
+PHASE, STEP = f"{OWN}phase", f"{OWN}step"
+HANDOVER, TRUST = f"{OWN}handover", f"{OWN}trust"
 MOVED = f"{OWN}moved"  # there where copies are moved about
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
 SURE = 0.9  # membership from which on a point is inside, and not trained on
@@ -85,7 +87,7 @@ class Copies(NamedTuple):
 
 @dataclass(frozen=True)
 class GIWPlus(GIW):
-    """Generalized importance weighting for honest and few validation points.
+    r"""Generalized importance weighting for honest and few validation points.
 
     Parameters
     ----------
@@ -100,6 +102,9 @@ class GIWPlus(GIW):
         user's own decides for itself.
     handover : float, default=0.8
         Share of the risk inside the training support that weighted training data carry.
+    trust : float, default=1.0
+        How far matched losses are believed: their ratio :math:`g` becomes
+        :math:`1 + \lambda (g - 1)`. With 0 only class shares weigh.
     hold_out : bool, default=True
         Hand points over whole that are inside almost surely; steady weights follow the modes of
         losses by them. Without it, modes count as they did on the pretrained net.
@@ -129,6 +134,7 @@ class GIWPlus(GIW):
     weights: str = "matched"
     soft: bool = True
     handover: float = 0.8
+    trust: float = 1.0
     hold_out: bool = True
     copies: int = 4
     augment: bool = True
@@ -144,7 +150,7 @@ class GIWPlus(GIW):
         super().__post_init__()
         if self.weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {self.weights!r}")
-        for name in ("handover", "average"):
+        for name in ("handover", "trust", "average"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         for name in ("copies", "window", "upper"):
@@ -159,8 +165,9 @@ class GIWPlus(GIW):
         device = evidence.y_val.device
         generator = torch.Generator().manual_seed(evidence.random_state)
         phase = torch.rand(MOVES + 1, generator=generator).to(device)
-        handover = torch.tensor(self._handover(evidence), device=device)
-        found = {PHASE: phase, STEP: torch.zeros((), device=device), HANDOVER: handover}
+        handover, trust = torch.tensor(self._shares(evidence), device=device)
+        found = {PHASE: phase, STEP: torch.zeros((), device=device)}
+        found |= {HANDOVER: handover.clone(), TRUST: trust.clone()}
         if self.augment and evidence.augmented and are_images(evidence.x_val):
             found[MOVED] = torch.ones((), device=device)
         if self.average > 0:
@@ -207,9 +214,9 @@ class GIWPlus(GIW):
             state |= moved_averages(params, step, decay=self.average)
         return risk, {"effective_share": effective_share(weight), **state}
 
-    def _handover(self, evidence: Evidence) -> float:
-        """What trials side by side may differ in."""
-        return self.handover
+    def _shares(self, evidence: Evidence) -> tuple[float, float]:
+        """Handover and trust, in which trials side by side may differ."""
+        return self.handover, self.trust
 
     def _handed_over(self, membership: Tensor, handover: Tensor) -> Tensor:
         """How far training data carry the risk of each validation point."""
@@ -259,6 +266,7 @@ class GIWPlus(GIW):
             return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
         if self.weights == "matched":
             weight = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
+            weight = 1 + params[TRUST].detach() * (weight - 1)
             with torch.autocast(train_loss.device.type, enabled=False):
                 classes, ratio = one_hot(batch.y, n_classes), params[CLASSES].detach()
                 return with_class_shares(weight, classes, ratio, self.upper), {}

@@ -136,7 +136,8 @@ class _HookedHidden(nn.Module):
         if not linear:
             raise ValueError(
                 f"{type(self.module).__name__} has no linear layer to read a representation from; "
-                "give it the methods features(x) and head(z), or split on the inputs instead"
+                "give it the methods features(x) and head(z), or do without: split on the inputs "
+                "instead, and set align=0 where the method is GIW+"
             )
         caught: list[Tensor] = []
         hook = linear[-1].register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0]))

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import giw
-from giw.estimators import handover
-from giw.estimators.handover import HANDOVERS, best_handover
+from giw.estimators import reliance
+from giw.estimators.reliance import CANDIDATES, Reliance, best_reliance
 
 
 def flipped_labels(share, n=120, m=40):
@@ -21,38 +21,40 @@ def fitted(share, **settings):
     return clf.fit(X, y, X_val=Xv, y_val=yv)
 
 
-def test_useless_training_labels_are_left_alone_and_good_ones_are_used():
-    assert fitted(0.5).handover_ < 0.5
-    assert fitted(0.0).handover_ == 0.8
+def test_flipped_labels_ask_for_weights_and_clean_ones_do_not():
+    assert fitted(0.4).trust_ == 1
+    assert (fitted(0.0).handover_, fitted(0.0).trust_) == (0.5, 0)
 
 
 def test_the_losses_of_all_candidates_are_there_to_look_at():
     clf = fitted(0.5, max_epochs=2)
-    assert tuple(map(float, clf.handover_loss_)) == HANDOVERS
-    assert str(clf.handover_) == min(clf.handover_loss_, key=clf.handover_loss_.get)
+    assert tuple(clf.reliance_loss_) == tuple(map(str, CANDIDATES))
+    best = min(clf.reliance_loss_, key=clf.reliance_loss_.get)
+    assert f"handover {clf.handover_:g}, trust {clf.trust_:g}" == best
 
 
 def test_side_by_side_and_one_after_the_other_are_the_same(monkeypatch):
-    together = fitted(0.3, max_epochs=3).handover_loss_
-    monkeypatch.setattr(handover, "can_stack", lambda module: False)
-    apart = fitted(0.3, max_epochs=3).handover_loss_
+    together = fitted(0.3, max_epochs=3).reliance_loss_
+    monkeypatch.setattr(reliance, "can_stack", lambda module: False)
+    apart = fitted(0.3, max_epochs=3).reliance_loss_
     assert together == pytest.approx(apart, rel=1e-3)
-    assert len(set(together.values())) == len(HANDOVERS)  # each was trained with its own
+    assert len(set(together.values())) == len(CANDIDATES)  # each was trained with its own
 
 
 def test_a_fitted_model_can_be_saved_and_loaded(tmp_path):
     clf = fitted(0.0, max_epochs=1)
     clf.save(tmp_path / "model")
     loaded = giw.load(tmp_path / "model")
-    assert loaded.handover_loss_ == clf.handover_loss_
+    assert loaded.reliance_loss_ == clf.reliance_loss_
+    assert (loaded.handover_, loaded.trust_) == (clf.handover_, clf.trust_)
     X = flipped_labels(0.0)[0]
     np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
 
 
 def test_a_given_handover_is_taken_as_it_is():
     clf = fitted(0.0, handover=0.35, max_epochs=1)
-    assert clf.handover_ == 0.35
-    assert clf.handover_loss_ is None
+    assert (clf.handover_, clf.trust_) == (0.35, 1)
+    assert clf.reliance_loss_ is None
     with pytest.raises(ValueError, match="handover must lie between 0 and 1"):
         fitted(0.0, handover=2.0, max_epochs=1)
     with pytest.raises(ValueError, match="'auto' or a number"):
@@ -61,8 +63,16 @@ def test_a_given_handover_is_taken_as_it_is():
 
 def test_too_few_validation_points_choose_nothing():
     clf = fitted(0.0, n_folds=21, max_epochs=1)
-    assert clf.handover_ == 0.8
-    assert clf.handover_loss_ is None
+    assert (clf.handover_, clf.trust_) == CANDIDATES[0]
+    assert clf.reliance_loss_ is None
+
+
+def test_images_are_fitted_with_what_was_measured_on_images():
+    rng = np.random.default_rng(0)
+    X, Xv = (rng.random((size, 1, 8, 8), dtype=np.float32) for size in (40, 20))
+    clf = giw.GIWClassifier(method="giw_plus", max_epochs=1, pretrain_epochs=1, random_state=0)
+    clf.fit(X, np.arange(40) % 2, X_val=Xv, y_val=np.arange(20) % 2)
+    assert (clf.handover_, clf.trust_) == (0.8, 1)
 
 
 def test_other_methods_know_no_handover():
@@ -71,6 +81,7 @@ def test_other_methods_know_no_handover():
     assert clf.fit(X, y, X_val=Xv, y_val=yv).handover_ is None
 
 
-def test_of_equal_losses_the_one_with_most_training_data_wins():
-    assert best_handover({0.0: 1.0, 0.2: 1.0, 0.8: 1.0}) == 0.8
-    assert best_handover({0.0: 1.0, 0.2: 0.5, 0.8: 1.0}) == 0.2
+def test_of_equal_losses_the_first_wins():
+    one, other = Reliance(0.2, 1.0), Reliance(0.5, 0.0)
+    assert best_reliance({one: 1.0, other: 1.0}) == one
+    assert best_reliance({one: 1.0, other: 0.5}) == other

@@ -1,9 +1,10 @@
-"""How much of the risk inside should training data carry? Asked of left-out validation points."""
+"""How far should training data be relied on? Asked of left-out validation points."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,20 +26,33 @@ from giw.training import (
     train_trials,
 )
 
-HANDOVERS = (0.0, 0.2, 0.8)  # validation points alone, mostly them, mostly training data
+
+class Reliance(NamedTuple):
+    """How far training data are relied on."""
+
+    handover: float  # share of the risk inside that they carry
+    trust: float  # in their weights by losses
+
+    def __str__(self) -> str:
+        """As it stands among the losses of an estimator."""
+        return f"handover {self.handover:g}, trust {self.trust:g}"
+
+
+# weights that few points can teach, and none: labels may be flipped, or nothing differ but support
+CANDIDATES = (Reliance(0.2, 1.0), Reliance(0.5, 1.0), Reliance(0.5, 0.0))
 
 
 @dataclass(frozen=True)
 class SideBySide(GIWPlus):
-    """GIW+ in several trials, each with a handover of its own."""
+    """GIW+ in several trials, each with a reliance of its own."""
 
-    handovers: tuple[float, ...] = ()
+    reliances: tuple[Reliance, ...] = ()
 
-    def _handover(self, evidence: Evidence) -> float:
-        return self.handovers[evidence.trial]
+    def _shares(self, evidence: Evidence) -> tuple[float, float]:
+        return self.reliances[evidence.trial]
 
 
-def handover_losses(
+def reliance_losses(
     method: GIWPlus,
     module: nn.Module,
     data: Tensors,
@@ -47,11 +61,11 @@ def handover_losses(
     folds: int,
     random_state: int,
     ranks: dist.ProcessGroup | None = None,
-) -> dict[float, float]:
-    r"""Mean loss of left-out validation points for each :math:`\kappa`, at the end of training.
+) -> dict[Reliance, float]:
+    """Mean loss of left-out validation points for each candidate, at the end of training.
 
-    Every :math:`\kappa` descends the same risk, as far as weights and split are right. How far
-    they are, and how far the validation points get by themselves, is what the loss tells. All
+    All candidates descend the same risk, as far as weights and split are right. How far they
+    are, and how far the validation points get by themselves, is what the loss tells. All
     trainings start from one pretrained net, and go side by side where the net allows it.
     """
     start = pretrain(module, data, config, random_state=random_state, ranks=ranks)
@@ -61,36 +75,36 @@ def handover_losses(
     size = len(data.y_val) - int(np.bincount(fold).max())
     rests = [(~out).nonzero()[:size, 0] for out in cuts]
     parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for rest in rests]
-    plans = [(handover, k) for handover in HANDOVERS for k in range(folds)]
+    plans = [(reliance, k) for reliance in CANDIDATES for k in range(folds)]
     method = replace(method, hold_out=False)
     if can_stack(module) and ranks is None:
         records = train_trials(
-            _side_by_side(method, tuple(handover for handover, _ in plans)),
+            _side_by_side(method, tuple(reliance for reliance, _ in plans)),
             [copy.deepcopy(module) for _ in plans], [parts[k] for _, k in plans], config,
             [random_state] * len(plans), pretrained=[start] * len(plans),
         )  # fmt: skip
     else:
         records = [
             train(
-                replace(method, handover=handover), module, parts[k], config,
+                replace(method, **reliance._asdict()), module, parts[k], config,
                 random_state=random_state, pretrained=start, ranks=ranks,
             )
-            for handover, k in plans
+            for reliance, k in plans
         ]  # fmt: skip
-    found = dict.fromkeys(HANDOVERS, 0.0)
-    for (handover, k), record in zip(plans, records, strict=True):
+    found = dict.fromkeys(CANDIDATES, 0.0)
+    for (reliance, k), record in zip(plans, records, strict=True):
         net = FunctionalNet(record.module)
         logits = predict_in_blocks(net, net.params(), data.x_val[cuts[k]])
         total = float(sample_losses(logits, data.y_val[cuts[k]]).sum())
-        found[handover] += total / len(data.y_val)
+        found[reliance] += total / len(data.y_val)
     return found
 
 
-def best_handover(losses: dict[float, float]) -> float:
-    """The one with the least loss; of equals, the one that leaves most to training data."""
-    return max(losses, key=lambda handover: (-np.round(losses[handover], 12), handover))
+def best_reliance(losses: dict[Reliance, float]) -> Reliance:
+    """The one with the least loss; of equals, the first."""
+    return min(losses, key=lambda reliance: float(np.round(losses[reliance], 12)))
 
 
-def _side_by_side(method: GIWPlus, handovers: tuple[float, ...]) -> SideBySide:
+def _side_by_side(method: GIWPlus, reliances: tuple[Reliance, ...]) -> SideBySide:
     settings = {field.name: getattr(method, field.name) for field in fields(method)}
-    return SideBySide(**settings, handovers=handovers)
+    return SideBySide(**settings, reliances=reliances)
