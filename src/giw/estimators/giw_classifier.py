@@ -25,7 +25,7 @@ from giw.estimators.inputs import (
     has_validation,
     joint_classes,
 )
-from giw.estimators.reliance import CANDIDATES, Reliance, best_reliance, reliance_losses
+from giw.estimators.reliance import WARY, Reliance, best_reliance, reliance_losses
 from giw.estimators.saving import SavesToFolder
 from giw.methods import GIWPlus, method_named
 from giw.models import model_for
@@ -68,9 +68,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     handover : "auto" or float, default="auto"
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
         training data carry, see :class:`giw.methods.GIWPlus`. For tables ``"auto"`` chooses it, and
-        whether losses weigh at all (``trust``), by the loss on left-out validation points: 0.2 or
-        0.5 with weights, or 0.5 without. That takes 3 · ``n_folds`` trainings more, which go side
-        by side. With fewer validation points than 2 · ``n_folds`` it is 0.2, and for images 0.8.
+        whether losses weigh at all (``trust``), by left-out validation points: 0.2 with weights by
+        losses, or 0.5 without. That takes 2 · ``n_folds`` trainings more, which go side by side.
+        With fewer validation points than 2 · ``n_folds`` it is 0.2, and for images 0.8.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -116,7 +116,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     trust_ : float or None
         How far its matched losses were believed.
     reliance_loss_ : dict of str to float, or None
-        With ``handover="auto"``: loss on left-out validation points for each candidate.
+        With ``handover="auto"``: mean Brier score of left-out validation points by candidate.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
 
@@ -311,13 +311,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             chosen = Reliance(float(self.handover), method.trust)
             method = replace(method, hold_out=False)
         elif data.x_train.ndim == 2:
-            chosen, method = CANDIDATES[0], replace(method, hold_out=False)
+            chosen, method = WARY, replace(method, hold_out=False)
             if len(data.y_val) >= 2 * self.n_folds:
                 losses = reliance_losses(
                     method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
                 )
                 chosen = best_reliance(losses)
-                self.reliance_loss_ = {str(each): loss for each, loss in losses.items()}
+                self.reliance_loss_ = {str(k): float(loss.mean()) for k, loss in losses.items()}
         self.handover_, self.trust_ = chosen
         return replace(method, **chosen._asdict())
 

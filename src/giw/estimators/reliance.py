@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from giw.estimators.epochs import stratified_folds
 from giw.methods import GIWPlus
@@ -21,7 +22,6 @@ from giw.training import (
     can_stack,
     predict_in_blocks,
     pretrain,
-    sample_losses,
     train,
     train_trials,
 )
@@ -38,8 +38,10 @@ class Reliance(NamedTuple):
         return f"handover {self.handover:g}, trust {self.trust:g}"
 
 
-# weights that few points can teach, and none: labels may be flipped, or nothing differ but support
-CANDIDATES = (Reliance(0.2, 1.0), Reliance(0.5, 1.0), Reliance(0.5, 0.0))
+WARY = Reliance(0.2, 1.0)  # labels may be flipped: weights by losses, and validation points first
+EASY = Reliance(0.5, 0.0)  # they are as good as any: no weights but those of classes
+CANDIDATES = WARY, EASY
+SURENESS = 0.5  # standard errors by which the easy one must be better
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,15 @@ def reliance_losses(
     folds: int,
     random_state: int,
     ranks: dist.ProcessGroup | None = None,
-) -> dict[Reliance, float]:
-    """Mean loss of left-out validation points for each candidate, at the end of training.
+) -> dict[Reliance, NDArray[np.float64]]:
+    r"""Brier score of each left-out validation point for each candidate, (m,).
+
+    .. math:: \sum_c (p_c(x_j) - 1[y_j = c])^2
 
     All candidates descend the same risk, as far as weights and split are right. How far they
-    are, and how far the validation points get by themselves, is what the loss tells. All
-    trainings start from one pretrained net, and go side by side where the net allows it.
+    are, and how far the validation points get by themselves, is what the scores tell. They are
+    bounded, unlike log losses: a net fitted to a few points is wrong with certainty here and there.
+    All trainings start from one pretrained net, and go side by side where the net allows it.
     """
     start = pretrain(module, data, config, random_state=random_state, ranks=ranks)
     fold = stratified_folds(data.y_val.cpu().numpy(), folds, np.random.default_rng(random_state))
@@ -91,18 +96,28 @@ def reliance_losses(
             )
             for reliance, k in plans
         ]  # fmt: skip
-    found = dict.fromkeys(CANDIDATES, 0.0)
+    found = {reliance: np.zeros(len(fold)) for reliance in CANDIDATES}
     for (reliance, k), record in zip(plans, records, strict=True):
         net = FunctionalNet(record.module)
         logits = predict_in_blocks(net, net.params(), data.x_val[cuts[k]])
-        total = float(sample_losses(logits, data.y_val[cuts[k]]).sum())
-        found[reliance] += total / len(data.y_val)
+        found[reliance][fold == k] = brier_scores(logits, data.y_val[cuts[k]]).cpu().numpy()
     return found
 
 
-def best_reliance(losses: dict[Reliance, float]) -> Reliance:
-    """The one with the least loss; of equals, the first."""
-    return min(losses, key=lambda reliance: float(np.round(losses[reliance], 12)))
+def brier_scores(logits: Tensor, y: Tensor) -> Tensor:
+    """Squared distance of predicted probabilities (n, c) from what came, (n,)."""
+    p = logits.double().softmax(1)
+    return p.square().sum(1) - 2 * p.gather(1, y[:, None])[:, 0] + 1
+
+
+def best_reliance(losses: dict[Reliance, NDArray[np.float64]]) -> Reliance:
+    """The wary one, unless the easy one is better by half a standard error of the difference.
+
+    To be easy about flipped labels costs more than to be wary of good ones.
+    """
+    gain = losses[WARY] - losses[EASY]
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return EASY if gain.mean() > SURENESS * error else WARY
 
 
 def _side_by_side(method: GIWPlus, reliances: tuple[Reliance, ...]) -> SideBySide:
