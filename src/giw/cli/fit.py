@@ -49,8 +49,9 @@ def fit(
         typer.Option(help="net: a small neural net; boosting: boosted trees; logistic: linear."),
     ] = Model.boosting,
     method: Annotated[
-        str, typer.Option(help="How a net learns: giw, or any of giw.methods.METHODS.")
-    ] = "giw",
+        str | None,
+        typer.Option(help="How a net learns: giw_plus if left out, or any of giw.methods.METHODS."),
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of a net.")] = 50,
     categorical: Annotated[
         list[str] | None,
@@ -97,7 +98,7 @@ def fit(
             )
         quiet = quiet or rank > 0  # one of them speaks and writes
         as_json = as_json and rank == 0
-        if model is not Model.net and method != "giw":
+        if model is not Model.net and method not in (None, "giw"):
             raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
         check_writable(out, "name another folder with --out")
         from giw.data import TableEncoder, read_table
@@ -109,7 +110,12 @@ def fit(
         encoder = TableEncoder.fit(x_table, x_val_table, categorical=categorical or ())
         X, X_val = encoder.encode(x_table), encoder.encode(x_val_table, strict=True)
         estimator = _estimator(
-            model, method, epochs, seed, verbose=not (quiet or as_json), distributed=processes > 1
+            model,
+            method or "giw_plus",
+            epochs,
+            seed,
+            verbose=not (quiet or as_json),
+            distributed=processes > 1,
         )
         unfinished = out.absolute().with_name(f"{out.absolute().name}.unfinished")
         started = time.perf_counter()

@@ -58,7 +58,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Maps inputs (n, ...) to logits (n, number of classes). It is copied, never changed.
         If not given: a multilayer perceptron on standardised columns for tables and small
         images, LeNet-5 for larger ones.
-    method : str, default="giw"
+    method : str, default="giw_plus"
         Any of ``giw.methods.METHODS``.
     split_on : {"input", "hidden"}, default="input"
         What the split of ``giw`` and ``giw_plus`` sees: the inputs, or the hidden layer of the
@@ -135,7 +135,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self,
         module: nn.Module | None = None,
         *,
-        method: str = "giw",
+        method: str = "giw_plus",
         split_on: str = "input",
         splitter: SupportSplitter | None = None,
         handover: float | str = "auto",
