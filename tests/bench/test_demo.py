@@ -8,10 +8,11 @@ def test_giw_beats_plain_importance_weighting_and_its_split_is_mostly_right():
     scores = run_demo(trials=5)
     mean = {
         m: sum(s.accuracy for s in scores if s.method == m) / 5
-        for m in ("giw", "diw", "val_only", "pretrain_val", "pooled")
+        for m in ("giw_plus", "giw", "diw", "val_only", "pretrain_val", "pooled")
     }
     assert mean["giw"] > mean["diw"] + 0.05
     assert mean["giw"] > mean["val_only"]
+    assert mean["giw_plus"] > mean["diw"] + 0.05
     assert all(s.split_error <= 0.2 for s in scores if s.split_error is not None)
 
 

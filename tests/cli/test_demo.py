@@ -27,7 +27,7 @@ def test_version_is_printed():
 def test_the_demo_writes_a_table_three_figures_and_a_page(tmp_path):
     result = runner.invoke(app, ["demo", "--trials", "1", "--seed", "3", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    for name in ("GIW", "DIW", "Pooled", "Pretrain-val", "Val-only"):
+    for name in ("GIW+", "GIW", "DIW", "Pooled", "Pretrain-val", "Val-only"):
         assert name in result.output
     stems = ("learning_curves", "split", "trials")
     figures = {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.browser import DESK, PHONE, look_at
 
+from giw.bench import demo_methods
 from giw.report.demo import METHODS, demo_page, describe_curves, describe_split
 from giw.report.page import render_page
 from giw.report.style import name_of
@@ -39,7 +40,7 @@ def test_every_method_shown_is_explained_and_no_other():
 
 
 def test_the_methods_of_the_demo_all_have_an_explanation():
-    assert {name_of(method) for method in example()["accuracy"]} == set(METHODS)
+    assert {name_of(method.name) for method in demo_methods()} == set(METHODS)
 
 
 def test_figures_in_words():

@@ -9,10 +9,10 @@ from torch import nn
 
 from giw.bench.comparison import Score, compare
 from giw.data import digits
-from giw.methods import DIW, GIW, Pooled, PretrainVal, ValOnly
+from giw.methods import DIW, GIW, GIWPlus, Pooled, PretrainVal, ValOnly
 from giw.models import model_for
 from giw.shift import ShiftProblem, TrialSeeds, Truth, support_shift
-from giw.training import OnEpoch, TrainingConfig
+from giw.training import Method, OnEpoch, TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class DemoSettings:
     )
 
 
-def demo_methods() -> tuple[GIW, DIW, Pooled, PretrainVal, ValOnly]:
-    """The five methods of the demo, GIW splitting on pixels."""
-    return GIW(split_on="input"), DIW(), Pooled(), PretrainVal(), ValOnly()
+def demo_methods() -> tuple[Method, ...]:
+    """The six methods of the demo, those that split doing so on pixels."""
+    own = GIWPlus(split_on="input"), GIW(split_on="input")
+    return *own, DIW(), Pooled(), PretrainVal(), ValOnly()
 
 
 def run_demo(
@@ -42,7 +43,7 @@ def run_demo(
     settings: DemoSettings | None = None,
     on_epoch: Callable[[int, str], OnEpoch] | None = None,
 ) -> list[Score]:
-    """Compare the five methods on the embedded digits, with a new validation draw each trial."""
+    """Compare the six methods on the embedded digits, with a new validation draw each trial."""
     settings = settings or DemoSettings()
     sample = digits()
 

@@ -30,9 +30,11 @@ def demo(
 
     Training data hold the digits 0 to 3; the world has all ten. The task is odd against even.
     Twenty validation images, two of each digit, are drawn anew in every trial and are never
-    training images. Five methods learn from the same draws and the same initial net:
+    training images. Six methods learn from the same draws and the same initial net:
 
     giw           weights training data, lets validation data outside their support join in
+
+    giw_plus      the same, and draws what joined to training data of its class
 
     diw           weights training data to look like validation data
 
@@ -97,7 +99,9 @@ def _write_demo(
     methods = list(dict.fromkeys(score.method for score in scores))
     accuracy = {m: [s.accuracy for s in scores if s.method == m] for m in methods}
     curves = {m: np.stack([s.curve for s in scores if s.method == m]) for m in methods}
-    split = [s for s in scores if s.split is not None and s.inside is not None]
+    split = [
+        s for s in scores if s.method == "giw" and s.split is not None and s.inside is not None
+    ]
     p_value = np.concatenate([np.asarray(s.split.p_value) for s in split if s.split is not None])
     inside = np.concatenate([s.inside for s in split if s.inside is not None])
     level = split[0].split.level if split[0].split is not None else 0.05

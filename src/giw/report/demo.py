@@ -14,6 +14,8 @@ from giw.report.style import name_of
 from giw.report.tables import Row, in_one_sentence, summarize
 
 METHODS = {
+    "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "
+    "and weights by class shares too; what GIWClassifier does unless told otherwise",
     "GIW": "splits the validation points into inside and outside the training support, weights "
     "training data towards the inside ones and learns the outside ones directly",
     "DIW": "weights training data towards the validation set, and has no answer to digits that "

@@ -44,7 +44,7 @@ LINE = "#d5d9df"  # grid lines, swapped likewise
 # Okabe and Ito's colours where they keep a contrast of 3 : 1 on white and on near-black, so that
 # one figure serves light and dark pages; a dash tells apart what colour alone might not.
 VERMILION, BLUE, GREEN, PINK = "#d55e00", "#0072b2", "#009e73", "#c06a9a"
-GREY, GOLD, VIOLET = "#7a7f87", "#a67c00", "#7b61c9"
+GREY, GOLD, VIOLET, CRIMSON = "#7a7f87", "#a67c00", "#7b61c9", "#c2255c"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ STYLES = {
     "train_only": Style(GREY),
     "giw_split": Style(VERMILION, "--"),
     "giw_unsplit": Style(VERMILION, ":"),
-    "giw_plus": Style(VERMILION, "-."),
+    "giw_plus": Style(CRIMSON),
     "pooled_plus": Style(GREY, "-."),
     "dfr": Style(PINK, "--"),
     "surgical": Style(PINK, ":"),
