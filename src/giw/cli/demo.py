@@ -109,9 +109,6 @@ def _write_demo(
     command = f"giw demo --trials {trials} --seed {seed}"
 
     rows = summarize(accuracy)
-    console.print(rich_table(rows, title="Test accuracy (%) on digits 0-9, trained on digits 0-3"))
-    console.print(MEANING, style="dim")
-    console.print(in_one_sentence(rows))
     save(learning_curves(curves), out / "learning_curves")
     save(split_histogram(p_value, inside, threshold=level), out / "split")
     save(trial_dots(accuracy), out / "trials")
@@ -135,6 +132,10 @@ def _write_demo(
         footer=[f"Made by `{command}`."],
     )
     path = write_page(page, out / "report.html")
+    # files first: who reads only the head of the output closes it, and the work would end there
+    console.print(rich_table(rows, title="Test accuracy (%) on digits 0-9, trained on digits 0-3"))
+    console.print(MEANING, style="dim")
+    console.print(in_one_sentence(rows))
     console.print(f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}")
 
 
