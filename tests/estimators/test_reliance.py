@@ -49,6 +49,25 @@ def test_side_by_side_and_one_after_the_other_are_the_same(monkeypatch):
     assert len(set(together.values())) == len(CANDIDATES)  # each was trained with its own
 
 
+def test_many_training_rows_send_a_sample(monkeypatch):
+    """The net itself is fitted to all; the choice sees some, and the same ones every time."""
+    seen = []
+    with monkeypatch.context() as patch:
+        patch.setattr(reliance, "MOST_ROWS", 50)
+        trained = reliance.train_trials
+
+        def spy(method, modules, datas, *rest, **options):
+            seen.append(datas[0])
+            return trained(method, modules, datas, *rest, **options)
+
+        patch.setattr(reliance, "train_trials", spy)
+        clf, again = (fitted(0.3, max_epochs=2) for _ in range(2))
+    assert [len(data.y_train) for data in seen] == [50, 50]
+    assert torch.equal(seen[0].x_train, seen[1].x_train)
+    assert len(torch.unique(seen[0].x_train, dim=0)) == 50
+    assert clf.reliance_loss_ == again.reliance_loss_
+
+
 def test_a_fitted_model_can_be_saved_and_loaded(tmp_path):
     clf = fitted(0.0, max_epochs=1)
     clf.save(tmp_path / "model")

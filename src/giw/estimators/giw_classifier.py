@@ -69,7 +69,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
         training data carry, see :class:`giw.methods.GIWPlus`. For tables ``"auto"`` chooses it, and
         whether losses weigh at all (``trust``), by left-out validation points: 0.2 with weights by
-        losses, or 0.5 without. That takes 2 · ``n_folds`` trainings more, which go side by side.
+        losses, or 0.5 without. That takes 2 · ``n_folds`` trainings more, which go side by side,
+        on at most 2,000 training rows.
         With fewer validation points than 2 · ``n_folds`` it is 0.2, and for images 0.8.
     max_epochs : int, default=50
         Passes over the training data.

@@ -42,6 +42,7 @@ WARY = Reliance(0.2, 1.0)  # labels may be flipped: weights by losses, and valid
 EASY = Reliance(0.5, 0.0)  # they are as good as any: no weights but those of classes
 CANDIDATES = WARY, EASY
 SURENESS = 0.5  # standard errors by which the easy one must be better
+MOST_ROWS = 2000  # of training data, which show whether labels are flipped as well as all do
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,16 @@ def reliance_losses(
     All candidates descend the same risk, as far as weights and split are right. How far they
     are, and how far the validation points get by themselves, is what the scores tell. They are
     bounded, unlike log losses: a net fitted to a few points is wrong with certainty here and there.
-    All trainings start from one pretrained net, and go side by side where the net allows it.
+    All trainings start from one pretrained net, and go side by side where the net allows it. Of
+    many training rows a random sample takes part.
     """
+    generator = np.random.default_rng(random_state)
+    if len(data.y_train) > MOST_ROWS:
+        some = np.sort(generator.permutation(len(data.y_train))[:MOST_ROWS])
+        rows = torch.as_tensor(some, device=data.y_train.device)
+        data = replace(data, x_train=data.x_train[rows], y_train=data.y_train[rows])
     start = pretrain(module, data, config, random_state=random_state, ranks=ranks)
-    fold = stratified_folds(data.y_val.cpu().numpy(), folds, np.random.default_rng(random_state))
+    fold = stratified_folds(data.y_val.cpu().numpy(), folds, generator)
     cuts = [torch.as_tensor(fold == k, device=data.y_val.device) for k in range(folds)]
     # nets side by side need as many points each; of folds that differ by one, one is not missed
     size = len(data.y_val) - int(np.bincount(fold).max())
