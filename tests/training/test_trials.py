@@ -68,7 +68,7 @@ def test_convolutions_as_products_change_rounding_only(augmentation):
     config = TrainingConfig(epochs=2, pretrain_epochs=1, batch_size=16, augmentation=augmentation)
     modules = [tiny_lenet(seed) for seed in SEEDS[:2]]
     datas = [tiny_images(seed) for seed in SEEDS[:2]]
-    together = train_trials(GIW(), modules, datas, config, SEEDS[:2])
+    together = train_trials(GIW(), modules, datas, config, SEEDS[:2], side_by_side=True)
     for t, seed in enumerate(SEEDS[:2]):
         assert_same(together[t], train(GIW(), modules[t], datas[t], config, random_state=seed))
 
@@ -127,6 +127,12 @@ def test_large_nets_and_nets_with_buffers_or_dropout_run_one_after_the_other():
     assert not can_stack(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
     assert not can_stack(nn.Sequential(nn.Linear(2, 2), nn.Dropout()))
     assert not can_stack(nn.Linear(2000, 2000))
+
+
+def test_a_cpu_takes_convolutional_nets_one_after_the_other():
+    assert can_stack(tiny_lenet(0), "cuda")
+    assert not can_stack(tiny_lenet(0), "cpu")
+    assert can_stack(toy_net(), "cpu")  # small products: a step is fewer operations
 
 
 def test_batch_norm_statistics_stay_with_their_trial():

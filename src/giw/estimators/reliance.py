@@ -89,7 +89,7 @@ def reliance_losses(
     parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for rest in rests]
     plans = [(reliance, k) for reliance in CANDIDATES for k in range(folds)]
     method = replace(method, hold_out=False)
-    if can_stack(module) and ranks is None:
+    if can_stack(module, data.y_val.device) and ranks is None:
         records = train_trials(
             _side_by_side(method, tuple(reliance for reliance, _ in plans)),
             [copy.deepcopy(module) for _ in plans], [parts[k] for _, k in plans], config,

@@ -181,7 +181,7 @@ class Group:
     def __post_init__(self) -> None:
         self.device = self.datas[0].x_train.device
         module = self.modules[0]
-        precision = precision_for(self.config.precision, module, self.device)
+        precision = precision_for(self.config.precision, module, self.device, stacked=self.stacked)
         products = self.stacked or self.device.type == "cuda"
         form = by_products(module) if products else copy.deepcopy(module)
         fuse_norms(form, self.config.fused_norm)

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from giw.models import LeNet5, ResNet18
+
 PRECISIONS = ("auto", "float32", "bfloat16")
 
 
@@ -25,7 +27,8 @@ class Precision:
         On CUDA, float32 products with operands rounded to ten bits (TF32). None leaves torch's
         own settings alone: TF32 in convolutions, not in products.
     channels_last : bool
-        Images and convolution kernels in the memory format that tensor cores like.
+        Images and convolution kernels in the memory format for which convolutions of few
+        channels, and tensor cores, have fast kernels.
     """
 
     mixed: bool = False
@@ -46,7 +49,8 @@ class Precision:
     def images(self, x: Tensor) -> Tensor:
         """Images or kernels in the chosen memory format, anything else as it is."""
         if self.channels_last and x.ndim == 4:
-            return x.contiguous(memory_format=torch.channels_last)
+            # unlike contiguous(), this also sets the strides by which a single channel is told
+            return x.to(memory_format=torch.channels_last)
         return x
 
 
@@ -64,15 +68,19 @@ def _tensor_cores(on: bool) -> Iterator[None]:
         product.allow_tf32, convolution.allow_tf32 = before
 
 
-def precision_for(name: str, module: nn.Module, device: torch.device) -> Precision:
+def precision_for(
+    name: str, module: nn.Module, device: torch.device, *, stacked: bool = False
+) -> Precision:
     """What ``TrainingConfig.precision`` means for a net on a device.
 
     "auto" is float32 on CPU; on CUDA bfloat16 for nets with batch normalisation, whose scale
-    rounding cannot disturb, and TF32 for others.
+    rounding cannot disturb, and TF32 for others. Nets side by side (``stacked``) keep the plain
+    memory format, and so do nets of the user's own: they may ``view`` what only that format allows.
     """
+    last = isinstance(module, LeNet5 | ResNet18) and not stacked
     if device.type != "cuda":
-        return Precision(mixed=name == "bfloat16")
+        return Precision(mixed=name == "bfloat16", channels_last=last)
     normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
     if name == "bfloat16" or (name == "auto" and normalised):
-        return Precision(mixed=True, tensor_cores=True, channels_last=True)
+        return Precision(mixed=True, tensor_cores=True, channels_last=last)
     return Precision(tensor_cores=name == "auto")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from giw.training.config import TrainingConfig
@@ -53,7 +54,7 @@ def train_trials(
         As in :func:`giw.training.train`; one file holds all trials. Where trials run one after
         the other, the trial's number is added to the name.
     side_by_side : bool, optional
-        If not given: whether :func:`can_stack` the nets.
+        If not given: whether :func:`can_stack` the nets on their device.
 
     Returns
     -------
@@ -63,8 +64,7 @@ def train_trials(
     config = config or TrainingConfig()
     seeds = list(range(len(modules))) if random_states is None else list(random_states)
     _check_trials(modules, datas, seeds, pretrained)
-    stacked = can_stack(modules[0]) if side_by_side is None else side_by_side
-    if stacked:
+    if _goes_stacked(modules, datas, side_by_side):
         group = _stacked_group(modules, datas, config, seeds, on_epoch)
         if checkpoint is not None:
             group.save_to(checkpoint, method, checkpoint_every, checkpoint_seconds)
@@ -92,7 +92,7 @@ def pretrain_trials(
     """Pretrain one net per trial, to share the result between methods."""
     seeds = list(range(len(modules))) if random_states is None else list(random_states)
     _check_trials(modules, datas, seeds, None)
-    if can_stack(modules[0]) if side_by_side is None else side_by_side:
+    if _goes_stacked(modules, datas, side_by_side):
         return _stacked_group(modules, datas, config, seeds, on_epoch).pretrain()
     found = []
     for t in range(len(modules)):
@@ -102,18 +102,35 @@ def pretrain_trials(
     return found
 
 
-def can_stack(module: nn.Module) -> bool:
+def can_stack(module: nn.Module, device: torch.device | str = "cuda") -> bool:
     """Whether trials of a net run side by side by default.
 
     They do unless the net has buffers (batch normalisation's statistics belong to one trial),
-    draws random numbers of its own (dropout), or is large enough to fill a GPU by itself.
+    draws random numbers of its own (dropout), or is large enough to fill a GPU by itself. On a
+    CPU, which one net keeps busy, nets with convolutions go one after the other, twice as fast;
+    nets of small products still gain, because a step is then fewer operations.
     """
-    random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in module.modules())
+    layers = list(module.modules())
+    random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in layers)
+    convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in layers)
     size = sum(p.numel() for p in module.parameters())
-    return not random and not any(True for _ in module.buffers()) and size <= LARGEST_STACKED
+    return (
+        not random
+        and not any(True for _ in module.buffers())
+        and size <= LARGEST_STACKED
+        and not (convolves and torch.device(device).type == "cpu")
+    )
 
 
 LARGEST_STACKED = 2_000_000  # parameters; LeNet-5 has 0.06 or 0.2 million, ResNet-18 has 11
+
+
+def _goes_stacked(
+    modules: Sequence[nn.Module], datas: Sequence[Tensors], asked: bool | None
+) -> bool:
+    if asked is not None or not modules or not datas:
+        return bool(asked)
+    return can_stack(modules[0], datas[0].x_train.device)
 
 
 def _stacked_group(
