@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import giw
-from giw.estimators.epochs import cross_fitted_losses, stratified_folds
+from giw.estimators.epochs import cross_fitted_losses
 from giw.methods import ValOnly
 from giw.models import model_for
 from giw.training import Tensors, TrainingConfig
@@ -33,14 +33,6 @@ def test_impossible_numbers_of_folds_are_refused(folds):
         cross_fitted_losses(
             ValOnly(), module, data(), TrainingConfig(epochs=1), folds=folds, random_state=0
         )
-
-
-def test_folds_share_every_class_evenly():
-    label = np.array(["a"] * 10 + ["b"] * 5)
-    fold = stratified_folds(label, 5, np.random.default_rng(0))
-    assert np.bincount(fold).tolist() == [3] * 5
-    for value, count in (("a", 2), ("b", 1)):
-        assert np.bincount(fold[label == value]).tolist() == [count] * 5
 
 
 def test_the_classifier_stops_where_left_out_points_do_best_and_fits_anew_to_all():

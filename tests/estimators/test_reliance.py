@@ -4,6 +4,7 @@ import torch
 
 import giw
 from giw.estimators import reliance
+from giw.estimators.label_check import LabelCheck
 from giw.estimators.reliance import (
     CANDIDATES,
     EASY,
@@ -12,6 +13,7 @@ from giw.estimators.reliance import (
     best_reliance,
     brier_scores,
 )
+from giw.training import Tensors
 
 
 def flipped_labels(share, n=120, m=40):
@@ -30,8 +32,10 @@ def fitted(share, **settings):
 
 
 def test_flipped_labels_ask_for_weights_and_clean_ones_do_not():
-    assert fitted(0.4).trust_ == 1
-    assert (fitted(0.0).handover_, fitted(0.0).trust_) == (0.5, 0)
+    flipped, clean = fitted(0.4), fitted(0.0)
+    assert flipped.trust_ == 1
+    assert (clean.handover_, clean.trust_) == (0.5, 0)
+    assert clean.label_error_ <= 0.1 < 0.4 <= flipped.label_error_
 
 
 def test_the_losses_of_all_candidates_are_there_to_look_at():
@@ -43,7 +47,7 @@ def test_the_losses_of_all_candidates_are_there_to_look_at():
 
 def test_side_by_side_and_one_after_the_other_are_the_same(monkeypatch):
     together = fitted(0.3, max_epochs=3).reliance_loss_
-    monkeypatch.setattr(reliance, "can_stack", lambda module: False)
+    monkeypatch.setattr(reliance, "can_stack", lambda *_: False)
     apart = fitted(0.3, max_epochs=3).reliance_loss_
     assert together == pytest.approx(apart, rel=1e-3)
     assert len(set(together.values())) == len(CANDIDATES)  # each was trained with its own
@@ -92,6 +96,15 @@ def test_too_few_validation_points_choose_nothing():
     clf = fitted(0.0, n_folds=21, max_epochs=1)
     assert (clf.handover_, clf.trust_) == WARY
     assert clf.reliance_loss_ is None
+    assert clf.label_error_ is None
+
+
+def test_too_few_training_rows_choose_nothing():
+    X, y, Xv, yv = flipped_labels(0.0, n=5)
+    clf = giw.GIWClassifier(max_epochs=1, random_state=0)
+    with pytest.warns(UserWarning, match="training rows"):
+        clf.fit(X, y, X_val=Xv, y_val=yv)
+    assert (clf.handover_, clf.trust_) == WARY
 
 
 def test_images_are_fitted_with_what_was_measured_on_images():
@@ -108,10 +121,43 @@ def test_other_methods_know_no_handover():
     assert clf.fit(X, y, X_val=Xv, y_val=yv).handover_ is None
 
 
-def test_easy_only_where_it_is_better_by_half_a_standard_error():
-    for mean, chosen in ((0.0, WARY), (0.04, WARY), (0.06, EASY), (-1.0, WARY)):
-        gain = np.tile([1.0, -1.0], 50) + mean  # 100 points: standard error 0.1005
-        assert best_reliance({WARY: gain, EASY: np.zeros(100)}) == chosen
+@pytest.mark.parametrize(("expected", "change_at"), [(WARY, 0.05), (EASY, -0.15)])
+def test_the_less_expected_one_must_be_surely_better(expected, change_at):
+    """By half a standard error where labels may be flipped, else by one and a half."""
+    for gain, chosen in ((change_at - 0.01, WARY), (change_at + 0.01, EASY)):
+        gains = np.tile([1.0, -1.0], 50) + gain  # 100 points: standard error 0.1005
+        assert best_reliance({WARY: gains, EASY: np.zeros(100)}, expected=expected) == chosen
+
+
+def asked(monkeypatch, labels, gain=0.0):
+    """What is chosen after such a check of labels, and such a gain of the easy one."""
+    calls = []
+
+    def losses(*_, **__):
+        calls.append(1)
+        return {WARY: np.tile([1.0, -1.0], 50) + gain, EASY: np.zeros(100)}
+
+    monkeypatch.setattr(reliance, "check_labels", lambda *_, **__: labels)
+    monkeypatch.setattr(reliance, "reliance_losses", losses)
+    data = Tensors(*(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64)) * 2)
+    answer = reliance.choose_reliance(None, None, data, None, folds=2, random_state=0)
+    return answer.chosen, len(calls)
+
+
+def test_where_nothing_differs_nobody_else_is_asked(monkeypatch):
+    assert asked(monkeypatch, LabelCheck(0.05, 0.06, 100), gain=-1.0) == (EASY, 0)
+
+
+def test_good_labels_that_foretell_badly_are_relied_on_unless_validation_points_object(
+    monkeypatch,
+):
+    assert asked(monkeypatch, LabelCheck(0.05, 0.3, 100), gain=-0.1) == (EASY, 1)
+    assert asked(monkeypatch, LabelCheck(0.05, 0.3, 100), gain=-0.2) == (WARY, 1)
+
+
+def test_contradicted_labels_need_validation_points_on_their_side(monkeypatch):
+    assert asked(monkeypatch, LabelCheck(0.3, 0.3, 100), gain=0.0) == (WARY, 1)
+    assert asked(monkeypatch, LabelCheck(0.3, 0.3, 100), gain=0.1) == (EASY, 1)
 
 
 def test_brier_scores_by_hand():

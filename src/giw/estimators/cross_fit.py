@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from giw.estimators.epochs import stratified_folds
+from giw.estimators.folds import stratified_folds
 from giw.estimators.rows import rows_of, stacked
 from giw.estimators.static_weights import sample_weights, shrunk
 from giw.estimators.weighted_fit import (

@@ -11,6 +11,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from giw.estimators.folds import stratified_folds
 from giw.support import SupportSplit
 from giw.training import (
     Batch,
@@ -112,14 +113,3 @@ def cross_fitted_losses(
             random_state=random_state, pretrained=pretrained, on_epoch=look, ranks=ranks,
         )  # fmt: skip
     return total / m
-
-
-def stratified_folds(
-    label: NDArray[Any], folds: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """A fold number for each point, so that every class spreads over the folds, (m,)."""
-    order = generator.permutation(len(label))
-    order = order[np.argsort(label[order], kind="stable")]
-    fold = np.empty(len(label), dtype=np.int64)
-    fold[order] = np.arange(len(label)) % folds
-    return fold

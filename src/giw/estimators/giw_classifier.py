@@ -25,7 +25,7 @@ from giw.estimators.inputs import (
     has_validation,
     joint_classes,
 )
-from giw.estimators.reliance import WARY, Reliance, best_reliance, reliance_losses
+from giw.estimators.reliance import WARY, Reliance, choose_reliance
 from giw.estimators.saving import SavesToFolder
 from giw.methods import GIWPlus, method_named
 from giw.models import model_for
@@ -68,10 +68,12 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     handover : "auto" or float, default="auto"
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
         training data carry, see :class:`giw.methods.GIWPlus`. For tables ``"auto"`` chooses it, and
-        whether losses weigh at all (``trust``), by left-out validation points: 0.2 with weights by
-        losses, or 0.5 without. That takes 2 · ``n_folds`` trainings more, which go side by side,
-        on at most 2,000 training rows.
-        With fewer validation points than 2 · ``n_folds`` it is 0.2, and for images 0.8.
+        whether losses weigh at all (``trust``): 0.2 with weights by losses where training labels
+        may be flipped, or 0.5 without. It asks ``n_folds`` plain nets how often they contradict
+        labels that they have not seen, and where that leaves a doubt left-out validation points,
+        which takes 2 · ``n_folds`` trainings more; nets go side by side, on at most 2,000 training
+        rows.
+        With fewer points than 2 · ``n_folds`` in either set it is 0.2, and for images 0.8.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -116,8 +118,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         The share that GIW+ was trained with.
     trust_ : float or None
         How far its matched losses were believed.
+    label_error_ : float or None
+        With ``handover="auto"``, on tables: share of training labels that nets contradict which
+        have not seen them; no more labels than that can be flipped.
     reliance_loss_ : dict of str to float, or None
-        With ``handover="auto"``: mean Brier score of left-out validation points by candidate.
+        Where validation points were asked: mean Brier score of left-out ones by candidate.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
 
@@ -303,6 +308,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         ranks: dist.ProcessGroup | None,
     ) -> Method:
         self.handover_, self.trust_, self.reliance_loss_ = None, None, None
+        self.label_error_ = None
         if not isinstance(method, GIWPlus) or method.name != "giw_plus":
             return method
         if isinstance(self.handover, str) and self.handover != "auto":
@@ -313,12 +319,15 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             method = replace(method, hold_out=False)
         elif data.x_train.ndim == 2:
             chosen, method = WARY, replace(method, hold_out=False)
-            if len(data.y_val) >= 2 * self.n_folds:
-                losses = reliance_losses(
+            if min(len(data.y_val), len(data.y_train)) >= 2 * self.n_folds:
+                answer = choose_reliance(
                     method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
                 )
-                chosen = best_reliance(losses)
-                self.reliance_loss_ = {str(k): float(loss.mean()) for k, loss in losses.items()}
+                chosen, self.label_error_ = answer.chosen, answer.labels.train_error
+                if answer.losses:
+                    self.reliance_loss_ = {
+                        str(k): float(v.mean()) for k, v in answer.losses.items()
+                    }
         self.handover_, self.trust_ = chosen
         return replace(method, **chosen._asdict())
 

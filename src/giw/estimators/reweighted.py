@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 
 from giw.checks import as_generator
 from giw.estimators.cross_fit import MANY, CrossFit, cross_fit, refined
-from giw.estimators.epochs import stratified_folds
+from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import (
     check_estimator_instance,
     check_same_columns,

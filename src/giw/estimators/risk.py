@@ -31,7 +31,7 @@ from scipy.stats import norm, t
 from sklearn.base import BaseEstimator, is_classifier
 
 from giw.checks import as_generator, as_labels
-from giw.estimators.epochs import stratified_folds
+from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_estimator_instance, check_same_columns
 from giw.estimators.ratios import fit_ratio
 from giw.estimators.rows import as_rows, features_for_split, rows_of

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from giw.checks import as_generator
-from giw.estimators.epochs import stratified_folds
+from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_estimator_instance
 from giw.estimators.risk import (
     Loss,

@@ -218,6 +218,11 @@ class GIWPlus(GIW):
         """Handover and trust, in which trials side by side may differ."""
         return self.handover, self.trust
 
+    @property
+    def _believes_losses(self) -> bool:
+        """Whether losses need to be matched at all."""
+        return self.trust > 0
+
     def _handed_over(self, membership: Tensor, handover: Tensor) -> Tensor:
         """How far training data carry the risk of each validation point."""
         share = handover * membership
@@ -265,8 +270,10 @@ class GIWPlus(GIW):
         if self.weights == "batch":
             return self.weigh(train_loss, val_loss.detach().float(), batch.inside), {}
         if self.weights == "matched":
-            weight = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
-            weight = 1 + params[TRUST].detach() * (weight - 1)
+            weight = torch.ones_like(train_loss)
+            if self._believes_losses:
+                matched = self.weigh(train_loss, val_loss.detach().float(), batch.inside)
+                weight = 1 + params[TRUST].detach() * (matched - 1)
             with torch.autocast(train_loss.device.type, enabled=False):
                 classes, ratio = one_hot(batch.y, n_classes), params[CLASSES].detach()
                 return with_class_shares(weight, classes, ratio, self.upper), {}
