@@ -17,6 +17,13 @@ def test_the_split_differs_in_one_thing_only():
     assert by_level == method_named("giw", level=0.1, least_posterior=0.0)
 
 
+def test_weights_of_mean_one_are_for_mw_net():
+    made = make_method("mw_net", "mean_one", {}, splits=True)
+    assert made == method_named("mw_net", mean_one=True)
+    with pytest.raises(ValueError, match="mw_net, not of diw"):
+        make_method("diw", "mean_one", {}, splits=True)
+
+
 def test_parts_of_giw_plus_by_name():
     two = make_method("giw_plus", "plus_copies_2+align_1+steady", {}, splits=True)
     assert two == method_named("giw_plus", copies=2, align=1.0, weights="steady")

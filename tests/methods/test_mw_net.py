@@ -46,6 +46,19 @@ def test_the_loss_is_the_weighted_training_loss_alone():
     torch.testing.assert_close(MWNet().loss(net, params, batch)[0], expected)
 
 
+def test_weights_of_mean_one_scale_the_loss_and_leave_the_weighting_net_alone():
+    net, batch, params = FunctionalNet(toy_net()), a_batch(), start(MWNet(), toy_net())
+    train_loss, _ = losses(net, params, batch)
+    weight = loss_weights(params, train_loss.detach())
+    risk, _ = MWNet(mean_one=True).loss(net, params, batch)
+    torch.testing.assert_close(risk, (weight * train_loss).mean() / weight.mean())
+    values = list(own(params).values())
+    slopes = torch.autograd.grad(risk, values)
+    as_they_are = torch.autograd.grad(MWNet().loss(net, params, batch)[0], values)
+    for scaled, plain in zip(slopes, as_they_are, strict=True):
+        torch.testing.assert_close(scaled, plain)
+
+
 def test_high_losses_of_flipped_labels_learn_a_low_weight():
     batch = a_batch(n=60)
     flipped = torch.arange(60) % 10 < 4

@@ -14,6 +14,7 @@
 ``plus_giw``            GIW's weights and split with the copies and averages of GIW+
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_copies_2``;
                         several are joined by +, as in ``plus_copies_2+align_1``
+``mean_one``            MW-Net with weights of mean one
 ``pooled_data``         DFR on training and validation data with balanced classes
 ``middle_block``, ``last_block``   surgical fine-tuning of another block than the first
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
@@ -196,6 +197,7 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
     "osvm_text": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="text")),
     "osvm_code": _giw(split_on="hidden", splitter=SupportSplitter(scorer="osvm", threshold="code")),
     "soft": _giw(soft=True),
+    "mean_one": _of("mw_net", mean_one=True),
     "pooled_data": _of("dfr", data="pooled"),
     "middle_block": _of("surgical", block="middle"),
     "last_block": _of("surgical", block="last"),

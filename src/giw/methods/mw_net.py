@@ -16,6 +16,10 @@ gradient, so it mostly says how far ahead the validation loss is looked at).
 
 One departure: net and weighting net move at once, so a step uses the weights of
 :math:`\phi` before its own update, where the authors use those after it.
+
+Weights are not normalised, as in the formula above. Where few points deserve weight, their mean
+goes towards zero, and with it the loss; weight decay stays as it is and takes over. With
+``mean_one`` they are divided by their mean in the step that is taken.
 """
 
 from __future__ import annotations
@@ -52,6 +56,8 @@ class MWNet(PlainMethod):
         Hidden units of the weighting net.
     learning_rate, weight_decay : float
         How Adam moves the weighting net.
+    mean_one : bool, default=False
+        Scale the weights of a batch to mean one.
     """
 
     name: ClassVar[str] = "mw_net"
@@ -60,6 +66,7 @@ class MWNet(PlainMethod):
     width: int = 100
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
+    mean_one: bool = False
 
     def __post_init__(self) -> None:
         """Refuse steps that lead nowhere."""
@@ -76,7 +83,8 @@ class MWNet(PlainMethod):
         """Weighted training loss for the net; for the weighting net, the validation loss ahead."""
         losses = sample_losses(net(params, as_input(batch.x)), batch.y)  # (n,)
         weight = loss_weights(params, losses.detach())  # (n,), moved by the weighting net only
-        risk = weighted_risk(losses, weight)
+        used = weight / weight.mean() if self.mean_one else weight  # a sigmoid is never zero
+        risk = weighted_risk(losses, used)
         ahead = -self.virtual_step * (weight * self._gain(net, params, batch)).mean()
         # only the gradient of the second term is meant: its value would blur the loss curve
         logs = {"effective_share": effective_share(weight), "mean_weight": weight.mean()}
