@@ -224,7 +224,7 @@ def tables(options: argparse.Namespace) -> None:
         return report_tables(list(csv.DictReader(options.from_csv.open())))
     draws = range(options.first_seed, options.first_seed + options.repeats)
     cells = [(task, shift, seed) for seed in draws for task in options.task
-             for shift in practice.SHIFTS]  # fmt: skip
+             for shift in options.shift]  # fmt: skip
     rows = stored_rows(options.csv)
     done = {(row["task"], row["shift"], int(row["seed"]), row["method"]) for row in rows}
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -447,6 +447,7 @@ def main() -> None:
     on_tables.add_argument("--first-seed", type=int, default=3000)
     on_tables.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     on_tables.add_argument("--task", nargs="*", default=list(practice.VALIDATION))
+    on_tables.add_argument("--shift", nargs="*", default=list(practice.SHIFTS))
     on_tables.add_argument("--method", nargs="*", default=list(NETS))
     on_tables.add_argument("--csv", type=Path)
     on_tables.add_argument("--from-csv", type=Path)
