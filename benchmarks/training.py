@@ -44,10 +44,11 @@ from giw.training import (
     Method,
     Tensors,
     TrainingConfig,
-    can_stack,
+    as_input,
+    sample_losses,
     train_trials,
 )
-from giw.training.precision import precision_for
+from giw.training.precision import Precision, precision_for
 from giw.weights import dynamic_kmm
 
 TEN = ("val_only", "pretrain_val", "pooled", "giw", "diw", "r_diw", "ccsa", "dann", "reweight",
@@ -119,11 +120,12 @@ def epoch_seconds(
     modules: Sequence[nn.Module],
     datas: Sequence[Tensors],
     config: TrainingConfig,
+    *,
+    side_by_side: bool | None = None,
 ) -> list[float]:
     """Seconds of each epoch but the first, in which kernels are chosen and steps recorded."""
     ends: list[float] = []
     clock = time.perf_counter if datas[0].x_train.is_cuda else time.process_time
-    side_by_side = can_stack(modules[0]) and datas[0].x_train.is_cuda
     train_trials(
         method,
         modules,
@@ -136,12 +138,18 @@ def epoch_seconds(
 
 
 def step_ms(
-    method: Method, modules: Sequence[nn.Module], datas: Sequence[Tensors], config: TrainingConfig
+    method: Method,
+    modules: Sequence[nn.Module],
+    datas: Sequence[Tensors],
+    config: TrainingConfig,
+    *,
+    side_by_side: bool | None = None,
 ) -> float:
-    """Milliseconds of a step."""
+    """Milliseconds of a step; of all trials where they go side by side."""
     steps = -(-len(datas[0].y_train) // config.batch_size)
     typical = statistics.median if datas[0].x_train.is_cuda else min
-    return typical(epoch_seconds(method, modules, datas, config)) / steps * 1e3
+    seconds = epoch_seconds(method, modules, datas, config, side_by_side=side_by_side)
+    return typical(seconds) / steps * 1e3
 
 
 def device_ms(work: Callable[[], object], repeats: int = 50) -> float:
@@ -190,6 +198,16 @@ def cpu(quick: bool) -> None:
     say("of which weight estimation", f"{100 * weights / giw:.0f} %")
     say("GIW step / plain step", f"{giw / plain:.2f}", "goal ≤ 1.6")
 
+    module = nets(setting, [few])[0]
+    formats = [
+        gradient_ms(module, few, Precision(channels_last=last)) for last in (False, True) * rounds
+    ]
+    gain = min(formats[::2]) / min(formats[1::2])
+    say("gradient of a batch, plain memory format / channels last", f"{gain:.2f}")
+    three = [(nets(setting, [few] * 3), [few] * 3, replace(CONFIG, epochs=4))] * rounds
+    stacked = min(step_ms(TrainOnly(), *part, side_by_side=True) / 3 for part in three)
+    say("plain step of three trials, side by side / one by one", f"{stacked / plain:.2f}")
+
     whole = first_rows(data, len(data.y_train))
     once = replace(CONFIG, epochs=2 if quick else 4)
     moved = replace(once, augmentation=setting.augmentation)
@@ -209,6 +227,19 @@ def cpu(quick: bool) -> None:
         say(f"GIW epoch, {n:,} training points: µs per point", f"{seconds / n * 1e6:.0f}")
     slope = np.polyfit(np.log(sizes), np.log(cost), 1)[0]
     say("cost grows as (training size) to the power", f"{slope:.2f}", "goal 1")
+
+
+def gradient_ms(module: nn.Module, data: Tensors, precision: Precision, repeats: int = 10) -> float:
+    """Least milliseconds of a forward and a backward pass over a batch of 256."""
+    net, times = FunctionalNet(module, precision), []
+    params = net.params()
+    x, y = as_input(data.x_train[:256]), data.y_train[:256]
+    for _ in range(repeats):
+        started = time.process_time()
+        loss = sample_losses(net(params, x), y).mean()
+        torch.autograd.grad(loss, list(params.values()))
+        times.append(time.process_time() - started)
+    return min(times) * 1e3
 
 
 def plain_epoch_by_hand(data: Tensors) -> float:
