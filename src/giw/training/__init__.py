@@ -10,8 +10,9 @@ from giw.training.forward import (
     losses_of_both,
     sample_losses,
 )
-from giw.training.loop import OnEpoch, Pretrained, accuracy, pretrain, train
+from giw.training.loop import OnEpoch, accuracy, pretrain, train
 from giw.training.net import FunctionalNet, as_input, net_params, predict_in_blocks, unit_norm
+from giw.training.pretrained import Pretrained
 from giw.training.protocol import (
     AVERAGE,
     NO_OWN_PARAMS,

@@ -11,6 +11,8 @@ from torch import nn
 
 from giw.support import SupportSplit
 
+History = list[list[dict[str, float]]]  # of each epoch, of each trial
+
 
 @dataclass(frozen=True)
 class TrainingRecord:

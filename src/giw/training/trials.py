@@ -10,7 +10,9 @@ import torch
 from torch import nn
 
 from giw.training.config import TrainingConfig
-from giw.training.loop import Group, OnEpoch, Pretrained
+from giw.training.group import Group
+from giw.training.loop import OnEpoch, Run
+from giw.training.pretrained import Pretrained
 from giw.training.protocol import Method
 from giw.training.record import TrainingRecord
 from giw.training.tensors import Tensors
@@ -65,18 +67,18 @@ def train_trials(
     seeds = list(range(len(modules))) if random_states is None else list(random_states)
     _check_trials(modules, datas, seeds, pretrained)
     if _goes_stacked(modules, datas, side_by_side):
-        group = _stacked_group(modules, datas, config, seeds, on_epoch)
+        run = _stacked_run(modules, datas, config, seeds, on_epoch)
         if checkpoint is not None:
-            group.save_to(checkpoint, method, checkpoint_every, checkpoint_seconds)
-        return group.train(method, pretrained)
+            run.save_to(checkpoint, method, checkpoint_every, checkpoint_seconds)
+        return run.train(method, pretrained)
     records = []
     for t in range(len(modules)):
         group = Group([modules[t]], [datas[t]], config, [seeds[t]], stacked=False)
-        group.on_epoch = [on_epoch(t) if on_epoch else None]
+        run = Run(group, on_epoch=[on_epoch(t) if on_epoch else None])
         if checkpoint is not None:
             path = f"{os.fspath(checkpoint)}.{t}"
-            group.save_to(path, method, checkpoint_every, checkpoint_seconds)
-        records += group.train(method, None if pretrained is None else [pretrained[t]])
+            run.save_to(path, method, checkpoint_every, checkpoint_seconds)
+        records += run.train(method, None if pretrained is None else [pretrained[t]])
     return records
 
 
@@ -93,12 +95,11 @@ def pretrain_trials(
     seeds = list(range(len(modules))) if random_states is None else list(random_states)
     _check_trials(modules, datas, seeds, None)
     if _goes_stacked(modules, datas, side_by_side):
-        return _stacked_group(modules, datas, config, seeds, on_epoch).pretrain()
+        return _stacked_run(modules, datas, config, seeds, on_epoch).pretrain()
     found = []
     for t in range(len(modules)):
         group = Group([modules[t]], [datas[t]], config, [seeds[t]], stacked=False)
-        group.on_epoch = [on_epoch(t) if on_epoch else None]
-        found += group.pretrain()
+        found += Run(group, on_epoch=[on_epoch(t) if on_epoch else None]).pretrain()
     return found
 
 
@@ -133,13 +134,13 @@ def _goes_stacked(
     return can_stack(modules[0], datas[0].x_train.device)
 
 
-def _stacked_group(
+def _stacked_run(
     modules: Sequence[nn.Module],
     datas: Sequence[Tensors],
     config: TrainingConfig,
     seeds: Sequence[int],
     on_epoch: Callable[[int], OnEpoch] | None,
-) -> Group:
+) -> Run:
     if any(True for _ in modules[0].buffers()):
         raise ValueError(
             "nets with buffers (batch normalisation) cannot be stacked; leave side_by_side out "
@@ -147,8 +148,7 @@ def _stacked_group(
         )
     _check_alike(modules, datas, config)
     group = Group(modules, datas, config, seeds, stacked=True)
-    group.on_epoch = [on_epoch(t) if on_epoch else None for t in range(len(modules))]
-    return group
+    return Run(group, on_epoch=[on_epoch(t) if on_epoch else None for t in range(len(modules))])
 
 
 def _check_trials(
