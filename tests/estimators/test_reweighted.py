@@ -17,7 +17,6 @@ from sklearn.svm import LinearSVC
 import giw
 from giw.estimators import ShrunkWeightsWarning
 from giw.estimators.ratios import RATIOS
-from giw.estimators.reweighted import _some_rows
 
 
 def problem(seed=0, n=240, m=45, noise=0.3):
@@ -87,18 +86,6 @@ def test_with_everything_inside_and_no_share_it_is_plain_importance_weighting():
     plain = LogisticRegression().fit(X, y, sample_weight=clf.weight_)
     np.testing.assert_allclose(clf.predict_proba(X), plain.predict_proba(X), atol=1e-6)
     np.testing.assert_array_equal(clf.sample_weight_[200:], 0)
-
-
-def test_a_sample_stands_for_many_rows_and_has_some_of_every_class():
-    label = np.zeros(30_000, dtype=int)
-    label[[5, 17]] = 1
-    label[100:200] = 2
-    rows = _some_rows(label, np.random.default_rng(0))
-    assert len(np.unique(rows)) == len(rows)
-    assert 10_000 <= len(rows) <= 10_060
-    assert np.bincount(label[rows])[1] == 2
-    assert np.bincount(label[rows])[2] >= 20
-    np.testing.assert_array_equal(_some_rows(label[:9_000], np.random.default_rng(0)), range(9_000))
 
 
 def test_a_given_share_is_the_share():

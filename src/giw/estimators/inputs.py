@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 from torch import Tensor
 
 from giw.checks import as_labels, as_tensor
@@ -57,6 +57,26 @@ def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray
         raise ValueError(f"Input {name} contains infinity; drop those rows or name their class")
     check_classification_targets(labels)
     return labels
+
+
+def regression_targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> NDArray[np.float64]:
+    """One finite number per row of X; text and dates are refused."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    came = np.asarray(y)
+    kind = came.dtype.kind
+    if kind in "USMm" or any(isinstance(value, str) for value in came.ravel()[:1]):
+        raise ValueError(
+            f"{name} must hold numbers, got {'dates or times' if kind in ('M', 'm') else 'text'}; "
+            "for classes take giw.ReweightedClassifier"
+        )
+    values = column_or_1d(y, warn=True, dtype=np.float64)
+    check_consistent_length(X, values)
+    if not np.isfinite(values).all():
+        raise ValueError(f"Input {name} contains NaN or infinity; drop those rows")
+    return values
 
 
 def joint_classes(

@@ -19,6 +19,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def row_count(X: Any) -> int:
+    """Rows of anything that can be made a table."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X))
+
+
 def rows_of(X: Any, rows: NDArray[Any]) -> Any:
     """Some rows, in the type that they came in."""
     return X.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows] if is_frame(X) else X[rows]
