@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from giw.support.rows import Rows
+from giw.support.cells import merge_small_cells
+from giw.support.rows import Rows, means_by
 from giw.support.scorers import KNN, SameLabel, Scorer
 
 
@@ -66,6 +67,21 @@ def calibrate(sides: Sides, cell: Tensor, scorer: Scorer) -> Fold:
     score, where = place(sides.held_out, sides.held_out_label, fitted, nearest, cell)
     apart = torch.arange(max(int(cell.max()), int(where.max())) + 1, device=z.device)
     return Fold(fitted, nearest, cell, apart, score, where)
+
+
+def merge_cells(folds: list[Fold], z: Rows, cell: Tensor, *, least: int) -> list[Fold]:
+    """Merge cells that hold fewer than ``least`` calibration rows, in every fold alike."""
+    held_out = torch.cat([fold.calibration_cell for fold in folds])
+    kinds = max(int(cell.max()), int(held_out.max())) + 1
+    count = torch.bincount(held_out, minlength=kinds).cpu().numpy()
+    # a cell that has calibration rows only lies anywhere
+    center = means_by(z, cell, kinds)
+    target = merge_small_cells(count, center.cpu().numpy(), least=least)
+    names = np.unique(target, return_inverse=True)[1].reshape(-1)  # 0, 1, ... without gaps
+    into = torch.as_tensor(names, device=z.device)
+    return [
+        replace(fold, merged=into, calibration_cell=into[fold.calibration_cell]) for fold in folds
+    ]
 
 
 def conformal_rank(

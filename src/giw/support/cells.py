@@ -27,6 +27,33 @@ ROWS_PER_CLUSTER = 150  # calibration rows
 LEAST_SHARE = 0.15  # of its class: a small cluster gathers stragglers, and strangers join them
 
 
+def choose_cells(
+    kind: str,
+    z: Rows,  # (n, d)
+    label: Tensor | None,  # (n,)
+    *,
+    n_clusters: int,
+    calibration_rows: int,
+    generator: np.random.Generator,
+) -> tuple[str, Tensor]:
+    """The kind of cell in use, and the cell of every row before small ones are merged, (n,).
+
+    "auto" takes classes where neighbours agree on them, and clusters otherwise.
+    """
+    if kind == "class" and label is None:
+        raise ValueError("cells='class' needs y_train; pass labels or use cells='cluster'")
+    if kind == "auto":
+        trusted = label is not None and neighbour_agreement(z, label, generator) >= AGREEMENT
+        kind = "class" if trusted else "cluster"
+    if kind == "class" and label is not None:
+        cell = cells_within(z, label, calibration_rows=calibration_rows, generator=generator)
+    elif kind == "cluster":
+        cell = cluster(z, n_clusters, generator)
+    else:
+        cell = torch.zeros(len(z), dtype=torch.long, device=z.device)
+    return kind, cell
+
+
 def neighbour_agreement(z: Rows, label: Tensor, generator: np.random.Generator) -> float:
     """Share of training rows whose nearest other row has the same label.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,26 +11,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from giw.checks import as_generator, as_labels, as_pair, as_points, check_positive, like
-from giw.data.chunks import as_chunks
-from giw.support.calibration import Sides, calibrate, conformal_rank, folds_of
-from giw.support.cells import (
-    AGREEMENT,
-    cells_within,
-    cluster,
-    merge_small_cells,
-    neighbour_agreement,
-)
-from giw.support.copies import first_occurrences
+from giw.checks import as_generator, as_labels, as_points, check_positive, like
+from giw.support.calibration import Sides, calibrate, conformal_rank, merge_cells
+from giw.support.cells import choose_cells
 from giw.support.halves import split_uneven_cells, tilt_of_cells, tilt_spread
+from giw.support.hard_rule import (
+    as_threshold,
+    calibrated_rule,
+    sampling_interval,
+    threshold_rule,
+)
+from giw.support.holding_out import calibration_rows, sides_of, way_to_hold_out
 from giw.support.mixture import Assumptions, Mixture, split_with_doubt
-from giw.support.rows import Rows, blocks_of, means_by, only, take
-from giw.support.scorers import KNN, PUBLISHED_THRESHOLDS, SameLabel, Scorer, as_scorer
+from giw.support.scorers import KNN, SameLabel, Scorer, as_scorer
 from giw.support.separation import Groups, expectations, hidden_kinds
 from giw.support.split import SupportSplit
-
-FOLDS = 5  # that take turns in cross-fitting
-ENOUGH_TO_HOLD_OUT = 800  # training rows of which a quarter calibrates well enough
+from giw.support.training_rows import TrainingRows, as_training_rows, codes_of
 
 
 class SupportSplitter(BaseEstimator):
@@ -168,69 +163,40 @@ class SupportSplitter(BaseEstimator):
         """
         self._check_parameters()
         generator = as_generator(self.random_state)
-        chunks = as_chunks(z_train, "z_train")
-        z: Rows = as_points(z_train, "z_train") if chunks is None else chunks  # (n, d)
-        _check_spread(z)
-        held_out = None
-        if z_calibration is not None and chunks is None:
-            z, held_out = as_pair(z_train, z_calibration, ("z_train", "z_calibration"))
-        elif z_calibration is not None:
-            held_out = as_pair(next(blocks_of(z)), z_calibration, ("z_train", "z_calibration"))[1]
-        if z_calibration is None and y_calibration is not None:
-            raise ValueError("y_calibration came without z_calibration; pass both or neither")
-        if chunks is not None and isinstance(y_train, list | tuple):
-            y_train = np.concatenate([np.asarray(part) for part in y_train])
-        labels = None if y_train is None else as_labels(y_train, len(z), "y_train")
-        extra = None
-        if y_calibration is not None and held_out is not None:
-            extra = as_labels(y_calibration, len(held_out), "y_calibration")
-        self.classes_ = _classes(labels, extra)
-        kept = first_occurrences(z)
-        if kept is not None:
-            mask = torch.zeros(len(z), dtype=torch.bool, device=z.device)
-            mask[torch.as_tensor(kept, device=z.device)] = True
-            z = only(z, mask)
-            labels = None if labels is None else labels[kept]
-        label = self._codes(labels, z.device)
+        rows = as_training_rows(z_train, y_train, z_calibration, y_calibration)
+        self.classes_ = rows.classes
         scorer = as_scorer(self.scorer)
         if self.same_label:
             scorer = SameLabel(scorer)
-        if chunks is not None and not isinstance(scorer, KNN):
+        if rows.in_chunks and not isinstance(scorer, KNN):
             raise ValueError(
                 f"{type(scorer).__name__} needs all training features in memory; chunks are for "
                 "scorer='knn' with same_label=False, or pass a sample of the rows as one array"
             )
 
-        how = self._how(scorer, len(z))
-        rows = len(z) if held_out is None else len(held_out)
-        if held_out is None and how == "hold_out":
-            rows = int(self.calibration_share * rows)
-        cell = self._cells(z, label, rows, generator)  # (n,)
-        if held_out is not None or how == "leave_one_out":
-            pool: Rows = z
-            pool_label = label
-            if held_out is not None:
-                pool, pool_label = held_out, self._codes(extra, z.device)
-            some = _at_most(self.most_calibration, len(pool), generator).to(z.device)
-            self._check_enough(len(some) - (held_out is None))
-            theirs = None if pool_label is None else pool_label[some]
-            sides = [Sides(z, label, take(pool, some), theirs, within=held_out is None)]
-            cells = [cell]
-        else:
-            sides, cells = [], []
-            for out in self._fold_rows(how, len(z), generator):
-                keep = torch.ones(len(z), dtype=torch.bool, device=z.device)
-                keep[torch.as_tensor(out, device=z.device)] = False
-                mine = None if label is None else label[keep]
-                theirs = None if label is None else label[~keep]
-                sides.append(Sides(only(z, keep), mine, take(z, (~keep).nonzero()[:, 0]), theirs))
-                cells.append(cell[keep])
-        self.folds_ = [calibrate(s, c, scorer) for s, c in zip(sides, cells, strict=True)]
-        self._merge(z, cell)
+        thresholded = as_threshold(self.threshold) is not None
+        how = way_to_hold_out(self.calibration, scorer, len(rows.z), thresholded=thresholded)
+        cell = self._cells(rows, how, generator)  # (n,)
+        sides, cells = sides_of(
+            rows,
+            cell,
+            how,
+            share=self.calibration_share,
+            most=self.most_calibration,
+            level=self.level,
+            generator=generator,
+        )
+        folds = [calibrate(s, c, scorer) for s, c in zip(sides, cells, strict=True)]
+        self.folds_ = merge_cells(folds, rows.z, cell, least=self.least_per_cell)
         if len(sides) == 1 and self.cells_ in ("class", "cluster"):
-            self._split_uneven(sides[0], generator)
+            self.folds_ = [
+                split_uneven_cells(
+                    self.folds_[0], sides[0], least=self.least_per_cell, generator=generator
+                )
+            ]
+        self.train_cell_share_ = _shares(torch.cat([fold.calibration_cell for fold in self.folds_]))
         self._doubt(sides, scorer, generator)
-        self.n_features_in_ = z.shape[1]
+        self.n_features_in_ = rows.z.shape[1]
         return self
 
     def split(self, z_val: Any, y_val: Any | None = None) -> SupportSplit:
@@ -243,7 +209,7 @@ class SupportSplitter(BaseEstimator):
         if self.same_label:
             if y_val is None:
                 raise ValueError("same_label=True needs y_val")
-            label = self._codes(as_labels(y_val, len(z), "y_val"), z.device)
+            label = codes_of(as_labels(y_val, len(z), "y_val"), self.classes_, z.device)
         placed = [fold.place(z, label) for fold in self.folds_]
         score = [s for s, _ in placed]
         cell = [c for _, c in placed]
@@ -271,18 +237,15 @@ class SupportSplitter(BaseEstimator):
         mixture: Mixture,
         assumptions: Assumptions,
     ) -> SupportSplit:
-        threshold = self._threshold()
         posterior = torch.as_tensor(mixture.posterior, device=score.device, dtype=score.dtype)
         share, interval = mixture.share, mixture.interval
-        inside = p_value > self.level  # never where the label is unseen: p is 0 there
-        rule = f"p > {self.level:g}"
-        if self.least_posterior > 0:
-            inside = inside & (posterior > self.least_posterior)
-            rule += f" and posterior > {self.least_posterior:g}"
+        inside, rule = calibrated_rule(
+            p_value, posterior, level=self.level, least_posterior=self.least_posterior
+        )
+        threshold = as_threshold(self.threshold)
         if threshold is not None:
-            inside = (-score > threshold) & seen
-            rule = f"score_samples > {threshold:g}"
-            share, interval = _sampling_interval(int(inside.sum()), len(inside))
+            inside, rule = threshold_rule(score, seen, threshold=threshold)
+            share, interval = sampling_interval(int(inside.sum()), len(inside))
         soft = self.membership == "soft"
         membership = posterior if soft else inside.to(score.dtype)
         held_out = torch.cat([fold.calibration_score for fold in self.folds_])
@@ -324,101 +287,23 @@ class SupportSplitter(BaseEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        self._threshold()
+        as_threshold(self.threshold)
 
-    def _threshold(self) -> float | None:
-        if isinstance(self.threshold, str):
-            if self.threshold not in PUBLISHED_THRESHOLDS:
-                raise ValueError(
-                    f"no threshold is called {self.threshold!r}; the published ones are "
-                    f"{PUBLISHED_THRESHOLDS}, or pass a number"
-                )
-            return PUBLISHED_THRESHOLDS[self.threshold]
-        return None if self.threshold is None else float(self.threshold)
-
-    def _check_enough(self, rows: int) -> None:
-        need = math.ceil(1 / self.level) - 1
-        if rows < need:
-            raise ValueError(
-                f"{rows} calibration rows cannot give a p-value of {self.level:g} or less; "
-                f"need at least {need}, or a larger level"
-            )
-
-    def _how(self, scorer: Scorer, n: int) -> str:
-        """How training rows are kept from scoring themselves."""
-        can = getattr(scorer, "leaves_one_out", False)
-        if self._threshold() is not None:  # the published rule compares with its own training rows
-            return "leave_one_out"
-        if self.calibration == "leave_one_out" and not can:
-            raise ValueError(
-                f"{type(scorer).__name__} cannot leave a row out of its own score; "
-                "use calibration='hold_out' or 'cross_fit'"
-            )
-        if self.calibration != "auto":
-            return self.calibration
-        return "leave_one_out" if can else "hold_out" if n >= ENOUGH_TO_HOLD_OUT else "cross_fit"
-
-    def _fold_rows(
-        self, how: str, n: int, generator: np.random.Generator
-    ) -> list[NDArray[np.int64]]:
-        rows = folds_of(
-            n,
-            count=1 if how == "hold_out" else min(FOLDS, n),
-            share=self.calibration_share,
-            most=self.most_calibration,
+    def _cells(self, rows: TrainingRows, how: str, generator: np.random.Generator) -> Tensor:
+        """Cell of every training row, before small ones are merged, (n,)."""
+        if self.same_label and rows.label is not None:
+            self.cells_ = "label"
+            return rows.label
+        calibrating = calibration_rows(rows, how, self.calibration_share)
+        self.cells_, cell = choose_cells(
+            self.cells,
+            rows.z,
+            rows.label,
+            n_clusters=self.n_clusters,
+            calibration_rows=min(self.most_calibration, calibrating),
             generator=generator,
         )
-        self._check_enough(sum(len(part) for part in rows) if n > 1 else 0)
-        return rows
-
-    def _cells(
-        self,
-        z: Rows,
-        label: Tensor | None,
-        calibration_rows: int,
-        generator: np.random.Generator,
-    ) -> Tensor:
-        """Cell of every training row, before small ones are merged, (n,)."""
-        kind = self.cells
-        if self.same_label and label is not None:
-            self.cells_ = "label"
-            return label
-        if kind == "class" and label is None:
-            raise ValueError("cells='class' needs y_train; pass labels or use cells='cluster'")
-        if kind == "auto":
-            trusted = label is not None and neighbour_agreement(z, label, generator) >= AGREEMENT
-            kind = "class" if trusted else "cluster"
-        self.cells_ = kind
-        if kind == "class" and label is not None:
-            rows = min(self.most_calibration, calibration_rows)
-            return cells_within(z, label, calibration_rows=rows, generator=generator)
-        if kind == "cluster":
-            return cluster(z, self.n_clusters, generator)
-        return torch.zeros(len(z), dtype=torch.long, device=z.device)
-
-    def _merge(self, z: Rows, cell: Tensor) -> None:
-        """Merge cells that hold too few calibration rows, in every fold alike."""
-        held_out = torch.cat([fold.calibration_cell for fold in self.folds_])
-        kinds = max(int(cell.max()), int(held_out.max())) + 1
-        count = torch.bincount(held_out, minlength=kinds).cpu().numpy()
-        # a cell that has calibration rows only lies anywhere
-        center = means_by(z, cell, kinds)
-        target = merge_small_cells(count, center.cpu().numpy(), least=self.least_per_cell)
-        names = np.unique(target, return_inverse=True)[1].reshape(-1)  # 0, 1, ... without gaps
-        into = torch.as_tensor(names, device=z.device)
-        self.folds_ = [
-            replace(fold, merged=into, calibration_cell=into[fold.calibration_cell])
-            for fold in self.folds_
-        ]
-        self.train_cell_share_ = _shares(into[held_out])
-
-    def _split_uneven(self, sides: Sides, generator: np.random.Generator) -> None:
-        """Split cells of two kinds of row that cannot calibrate each other."""
-        fold = split_uneven_cells(
-            self.folds_[0], sides, least=self.least_per_cell, generator=generator
-        )
-        self.folds_ = [fold]
-        self.train_cell_share_ = _shares(fold.calibration_cell)
+        return cell
 
     def _doubt(self, sides: list[Sides], scorer: Scorer, generator: np.random.Generator) -> None:
         """Measure on training data what the share of a validation sample will rest on."""
@@ -435,7 +320,7 @@ class SupportSplitter(BaseEstimator):
         self.cell_tilt_ = np.sqrt(np.mean(np.square(tilts), axis=0))  # (c,)
         kinds: list[Groups] = []
         # a threshold is a rule that knows nothing of its own errors
-        if self.hide_parts and self._threshold() is None:
+        if self.hide_parts and as_threshold(self.threshold) is None:
             classes = self.cells_ == "class"
             kinds = hidden_kinds(
                 sides[0],
@@ -457,14 +342,6 @@ class SupportSplitter(BaseEstimator):
             )
         return z if reference is None else z.to(reference.device, reference.dtype)
 
-    def _codes(self, labels: NDArray[Any] | None, device: torch.device) -> Tensor | None:
-        """Position of each label among the classes; 0 for one that is not there."""
-        if labels is None or self.classes_ is None:
-            return None
-        code = np.searchsorted(self.classes_, labels)
-        code[code == len(self.classes_)] = 0
-        return torch.as_tensor(np.where(self.classes_[code] == labels, code, 0), device=device)
-
     def _unseen(self, y_val: Any | None, m: int) -> NDArray[np.bool_]:
         if y_val is None:
             return np.zeros(m, dtype=bool)
@@ -474,37 +351,6 @@ class SupportSplitter(BaseEstimator):
         return ~np.isin(labels, self.classes_)
 
 
-def _classes(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
-    known = [values for values in labels if values is not None]
-    return np.unique(np.concatenate(known)) if known else None
-
-
-def _at_most(most: int, n: int, generator: np.random.Generator) -> Tensor:
-    return torch.as_tensor(np.sort(generator.permutation(n)[:most]))
-
-
 def _shares(cell: Tensor) -> Tensor:
     """Share of the rows in each cell, (c,)."""
     return torch.bincount(cell).double() / len(cell)
-
-
-def _check_spread(z: Rows) -> None:
-    first, spread, size = None, 0.0, 0.0
-    for block in blocks_of(z):
-        first = block[0] if first is None else first
-        spread = max(spread, float((block - first).abs().max()))
-        size = max(size, float(block.abs().max()))
-    if len(z) > 1 and spread <= 1e-6 * size:
-        raise ValueError(
-            f"all {len(z)} rows of z_train are the same, so no point can be told from another; "
-            "if a net made them it has collapsed: use another layer or the raw input"
-        )
-
-
-def _sampling_interval(inside: int, m: int) -> tuple[float, tuple[float, float]]:
-    """Share and exact binomial interval of a rule that knows nothing of its own errors."""
-    from scipy.stats import beta
-
-    low = float(beta.ppf(0.025, inside, m - inside + 1)) if inside else 0.0
-    high = float(beta.ppf(0.975, inside + 1, m - inside)) if inside < m else 1.0
-    return inside / m, (low, high)
