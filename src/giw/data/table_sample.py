@@ -167,14 +167,7 @@ def sample_csv(
 ) -> TableSample:
     """The same of a csv file, with the types that :func:`giw.data.read_table` would find.
 
-    Parameters
-    ----------
-    path : path
-    most : int
-        Rows to draw, each with the same chance, without replacement.
-    label : str, optional
-        Column whose values are counted over all rows, if the file has it.
-    random_state : int, default=0
+    Parameters as in :func:`giw.data.sample_parquet`.
     """
     _import_pyarrow("csv files larger than the memory")
     return sampled(CsvWalk(Path(path), BATCH), most, label, random_state)
