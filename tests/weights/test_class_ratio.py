@@ -31,6 +31,31 @@ def test_a_class_that_training_lacks_has_ratio_one_and_takes_nothing_from_others
     torch.testing.assert_close(ratio, torch.ones(3))
 
 
+def test_a_class_that_validation_points_miss_keeps_some_weight():
+    """Twelve, eight and none, where training has thirds: half a point stands for the third.
+
+    Shares 12, 8 and ½ of 20.5; X² = 20 · 3 · Σ (p - ⅓)², two degrees of freedom.
+    """
+    label, third = torch.tensor([0] * 12 + [1] * 8), torch.full((3,), 1 / 3)
+    share = torch.tensor([12, 8, 0.5]) / 20.5
+    trust = 1 - 2 / (20 * 3 * (share - third).square().sum())
+    expected = (third + trust * (share - third)) / third
+    found = class_ratio(one_hot(label, 3), torch.ones(20), third)
+    torch.testing.assert_close(found, expected)
+    assert 0.25 < found[2] < 0.4
+    # half as surely inside, all of them: the same shares
+    torch.testing.assert_close(class_ratio(one_hot(label, 3), 0.5 * torch.ones(20), third), found)
+
+
+def test_classes_that_all_were_seen_count_as_they_are():
+    label = torch.tensor([0] * 30 + [1] * 9 + [2])
+    found = class_ratio(one_hot(label, 3), torch.ones(40), torch.tensor([0.2, 0.3, 0.5]))
+    by_hand = shrunk_shares(
+        torch.tensor([30.0, 9.0, 1.0]), torch.tensor([0.2, 0.3, 0.5]), torch.tensor(40.0)
+    )
+    torch.testing.assert_close(found, by_hand / torch.tensor([0.2, 0.3, 0.5]))
+
+
 def test_few_inside_points_borrow_from_all_validation_points():
     """All points say five to five where training has nine to one; one inside point adds nothing."""
     label, inside = torch.arange(40) % 2, torch.zeros(40)

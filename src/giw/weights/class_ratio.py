@@ -8,7 +8,9 @@ by the positive-part rule of James and Stein [1]_ on the chi-square statistic,
           X^2 = k \sum_y \frac{(p_y - b_y)^2}{b_y} ,
 
 twice: the shares of all validation points towards those of training, and the shares of the
-points inside the training support towards the former.
+points inside the training support towards the former. A class of training that no validation
+point has counts as half a point of a typical membership: twenty points may well miss a class,
+and a class of no weight at all is forgotten.
 
 References
 ----------
@@ -19,6 +21,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+UNSEEN = 0.5  # points that a class counts as which validation data lack
 
 
 def shrunk_shares(counts: Tensor, base: Tensor, size: Tensor) -> Tensor:
@@ -57,9 +61,12 @@ def class_ratio(val_class: Tensor, inside: Tensor, train_share: Tensor) -> Tenso
         Shares of the classes in training. Classes that training lacks get ratio one.
     """
     everyone = torch.tensor(float(len(inside)), device=inside.device)
-    overall = shrunk_shares(val_class.sum(0), train_share, everyone)
+    counts = val_class.sum(0)
+    unseen = torch.where(counts > 0, 0.0, UNSEEN) * (len(inside) > 0)  # (c,)
+    overall = shrunk_shares(counts + unseen, train_share, everyone)
     squares = inside.square().sum()
     size = inside.sum().square() / torch.where(squares > 0, squares, 1.0)
-    share = shrunk_shares(inside @ val_class, overall, size)
+    typical = inside.sum() / max(len(inside), 1)
+    share = shrunk_shares(inside @ val_class + typical * unseen, overall, size)
     known = train_share > 0
     return torch.where(known, share / torch.where(known, train_share, 1.0), 1.0)
