@@ -42,6 +42,8 @@ BOTH = pytest.mark.parametrize("make", [linear, net])
         ((X, np.array([1, "a"] * 40, dtype=object), X_VAL, Y_VAL), "text and other labels"),
         ((X, np.where(X[:, 0] > 1, np.nan, Y), X_VAL, Y_VAL), "missing labels"),
         ((X, np.array(["n", "y"])[Y], X_VAL, Y_VAL), "the same kind of labels"),
+        ((X, pd.Series(np.array(["n", "y"])[Y]), X_VAL, Y_VAL), "such as '[ny]' and y_val [01]; "),
+        ((X, np.zeros(80, dtype=int), X_VAL, np.zeros(16, dtype=int)), "got 1 class: 0$"),
         ((X, Y, X_VAL[0], Y_VAL[:1]), "(?i)reshape"),
     ],
 )

@@ -17,6 +17,8 @@ from giw.estimators.rows import refuse_dates
 from giw.methods import METHODS
 from giw.training import Method
 
+TEXT = (str, bytes)
+
 
 def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) -> Tensor:
     """Inputs of a net as float32, or bytes for images; at least one point.
@@ -83,20 +85,26 @@ def joint_classes(
     y: NDArray[Any], y_val: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Classes of both sets and the codes of their labels; validation may bring new classes."""
-    kinds = {y.dtype.kind, y_val.dtype.kind}
-    if len(y_val) and len(kinds) > 1 and kinds & set("US"):
+    # a column of pandas holds text as objects, so the values are asked and not the dtype
+    if len(y) and len(y_val) and isinstance(y[0], TEXT) != isinstance(y_val[0], TEXT):
         raise ValueError(
-            f"y has dtype {y.dtype} and y_val {y_val.dtype}; give both the same kind of labels"
+            f"y holds labels such as {_plain(y[0])!r} and y_val {_plain(y_val[0])!r}; give both "
+            "the same kind of labels, for example y_val.astype(str)"
         )
     both = np.concatenate([y, y_val]) if len(y_val) else y
     classes, codes = np.unique(both, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             "need at least two classes over training and validation data, got 1 class: "
-            f"{classes[0]!r}"
+            f"{_plain(classes[0])!r}"
         )
     codes = codes.reshape(-1).astype(np.int64)
     return classes, codes[: len(y)], codes[len(y) :]
+
+
+def _plain(label: Any) -> Any:
+    """A label as its owner writes it: 1 and not np.int64(1)."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def check_table(X: Any, name: str) -> None:
