@@ -69,6 +69,8 @@ def test_the_risk_is_never_nan_whatever_the_losses(train, val):
         (TRAIN, VAL[:0], [], "n > 0"),
         (TRAIN, VAL, [1, 0], r"shape \(3,\), got \(2,\)"),
         (TRAIN, VAL, [1, 0, 2], "between 0 and 1"),
+        (TRAIN, VAL, [1, 0, float("nan")], "between 0 and 1, got nan"),
+        (TRAIN, VAL, None, "got None; pass split.inside"),
         (TRAIN.long(), VAL, [1, 1, 0], "floats"),
         (TRAIN.double() * float("nan"), VAL, [1, 1, 0], "4 NaN or infinite"),
     ],
@@ -78,7 +80,24 @@ def test_bad_input_is_named(train, val, inside, words):
         giw.GIWObjective(alpha=0.5)(train, val, inside=inside)
 
 
-@pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize(
+    ("train_z", "val_z", "words"),
+    [
+        (torch.ones(4, 2, 2), torch.ones(3, 2, 2), r"flatten each point first: train_z.flatten"),
+        (torch.ones(5, 2), torch.ones(3, 2), r"train_z must hold one row per loss, shape \(4, d\)"),
+        (torch.ones(4, 2), torch.ones(2, 2), r"val_z must hold one row per loss, shape \(3, d\)"),
+        (torch.ones(4, 2), torch.ones(3, 1), "need the same features"),
+        (torch.full((4, 2), float("nan")), torch.ones(3, 2), "train_z holds 8 NaN"),
+        (torch.ones(4, 2).numpy(), torch.ones(3, 2), "train_z must be a tensor of floats, got nd"),
+    ],
+)
+def test_a_representation_has_one_finite_row_per_loss(train_z, val_z, words):
+    """NaN in it gave equal weights without a word, other shapes an error deep in torch."""
+    with pytest.raises(ValueError, match=words):
+        giw.GIWObjective(alpha=0.5)(TRAIN, VAL, inside=[1, 1, 0], train_z=train_z, val_z=val_z)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan"), None, "a"])
 def test_alpha_is_a_share(alpha):
     with pytest.raises(ValueError, match="between 0 and 1"):
         giw.GIWObjective(alpha=alpha)

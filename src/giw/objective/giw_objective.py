@@ -71,9 +71,9 @@ class GIWObjective:
                 "shared_val speaks of processes that share a batch; pass group= too, for example "
                 "torch.distributed.group.WORLD, or leave both out"
             )
-        if not 0 <= float(alpha) <= 1:
+        if alpha is None or isinstance(alpha, str) or not 0 <= float(alpha) <= 1:
             raise ValueError(
-                f"alpha is a mean membership and lies between 0 and 1, got {alpha}; "
+                f"alpha is a mean membership and lies between 0 and 1, got {alpha!r}; "
                 "pass split.alpha"
             )
         self.alpha = float(alpha)
@@ -105,10 +105,12 @@ class GIWObjective:
         _check_losses(val_loss, "val_loss")
         if (train_z is None) != (val_z is None):
             raise ValueError("train_z and val_z come together; got only one of them")
-        membership = torch.as_tensor(inside, device=val_loss.device).to(val_loss.dtype)
+        membership = _as_membership(inside, val_loss)
         self._check_membership(membership, val_loss)
         if train_z is None or val_z is None:
             train_z, val_z = train_loss, val_loss
+        else:
+            _check_representation(train_z, val_z, len(train_loss), len(val_loss))
         if self.group is None:
             self.weight_ = self.weigh(train_z, val_z, membership)
         else:
@@ -145,7 +147,7 @@ class GIWObjective:
             )
         if inside.is_cuda:  # looking at values would stall the device
             return
-        if bool(((inside < 0) | (inside > 1)).any()):
+        if not bool(((inside >= 0) & (inside <= 1)).all()):  # NaN is in no range
             raise ValueError(
                 f"inside must lie between 0 and 1, got {inside.min():.3g} to {inside.max():.3g}"
             )
@@ -160,8 +162,7 @@ class GIWObjective:
 
 
 def _check_losses(loss: Tensor, name: str) -> None:
-    if not isinstance(loss, Tensor) or not loss.is_floating_point():
-        raise ValueError(f"{name} must be a tensor of floats, got {type(loss).__name__}")
+    _check_floats(loss, name)
     if loss.ndim != 1 or len(loss) == 0:
         raise ValueError(
             f"{name} must hold one loss per point, shape (n,) with n > 0, got shape "
@@ -169,3 +170,38 @@ def _check_losses(loss: Tensor, name: str) -> None:
         )
     if not loss.is_cuda:
         check_finite(loss.detach(), name)
+
+
+def _check_floats(value: Any, name: str) -> None:
+    if not isinstance(value, Tensor):
+        raise ValueError(f"{name} must be a tensor of floats, got {type(value).__name__}")
+    if not value.is_floating_point():
+        raise ValueError(f"{name} must be a tensor of floats, got one of {value.dtype}")
+
+
+def _as_membership(inside: Any, val_loss: Tensor) -> Tensor:
+    try:
+        return torch.as_tensor(inside, device=val_loss.device).to(val_loss.dtype)
+    except (RuntimeError, TypeError, ValueError):
+        raise ValueError(
+            f"inside must hold one number or bool per validation loss, got {inside!r}; pass "
+            "split.inside"
+        ) from None
+
+
+def _check_representation(train_z: Tensor, val_z: Tensor, n: int, m: int) -> None:
+    """One row per loss, and the same features in both."""
+    for z, name, rows in ((train_z, "train_z", n), (val_z, "val_z", m)):
+        _check_floats(z, name)
+        if z.ndim not in (1, 2) or len(z) != rows:
+            flat = f"; flatten each point first: {name}.flatten(1)" * (z.ndim > 2)
+            raise ValueError(
+                f"{name} must hold one row per loss, shape ({rows}, d), got {tuple(z.shape)}{flat}"
+            )
+        if not z.is_cuda:
+            check_finite(z.detach(), name)
+    if train_z.shape[1:] != val_z.shape[1:]:
+        raise ValueError(
+            f"train_z and val_z need the same features, got shapes {tuple(train_z.shape)} and "
+            f"{tuple(val_z.shape)}"
+        )
