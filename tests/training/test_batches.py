@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.data import Augmentation
-from giw.training.batches import BatchStream, epoch_batches, hold_out
+from giw.training.batches import BatchStream, epoch_batches, hold_out, seeded_stream
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 5))
@@ -68,3 +68,21 @@ def test_streams_of_other_purposes_are_other_streams():
 def test_rows_kept_back_are_a_share_up_to_a_limit(n, share, most, expected):
     seen = hold_out(n, share, most, torch.Generator().manual_seed(0))
     assert int((~seen).sum()) == expected
+
+
+def test_a_seeded_stream_leaves_all_other_streams_alone(monkeypatch):
+    """torch.manual_seed reaches every GPU, where nobody would put the old state back."""
+
+    def refuse(seed):
+        raise AssertionError("a stream of another device was seeded")
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", refuse)
+    before = torch.random.get_rng_state()
+    with seeded_stream(3, torch.device("cpu")):
+        first = torch.rand(2)
+    with seeded_stream(3, torch.device("cpu")):
+        again = torch.rand(2)
+
+    torch.testing.assert_close(first, again, rtol=0, atol=0)
+    torch.testing.assert_close(first, torch.rand(2, generator=torch.Generator().manual_seed(3)))
+    assert torch.equal(torch.random.get_rng_state(), before)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -121,3 +123,19 @@ def seeded_generator(random_state: int, purpose: str) -> torch.Generator:
     """Independent streams of randomness for each purpose, from one number."""
     words = np.random.SeedSequence([random_state, *purpose.encode()]).generate_state(2, np.uint32)
     return torch.Generator().manual_seed(int(words[0]) << 31 | int(words[1]) >> 1)
+
+
+@contextmanager
+def seeded_stream(seed: int, device: torch.device) -> Iterator[None]:
+    """The global stream of torch seeded for a while, for layers that draw from no other.
+
+    Only the streams of the processor and of ``device`` are touched, and both are put back;
+    ``torch.manual_seed`` would seed those of all GPUs, and leave them so.
+    """
+    cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if cuda else []):
+        torch.default_generator.manual_seed(seed)
+        if cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield

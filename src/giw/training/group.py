@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from giw.models.fused_norm import fuse_norms
 from giw.objective.gathering import first_rank_says
 from giw.support import SupportSplit
-from giw.training.batches import BatchStream, seeded_generator
+from giw.training.batches import BatchStream, seeded_generator, seeded_stream
 from giw.training.config import TrainingConfig
 from giw.training.descent import Descent, FlatData, Loss
 from giw.training.evaluation import Evaluation
@@ -214,13 +214,11 @@ class Group:
     @contextmanager
     def randomness(self, phase: str) -> Iterator[None]:
         """Dropout draws from torch's global stream: seed a fork of it and put the old one back."""
-        devices = [self.device] if self.device.type == "cuda" else []
         # processes that share a batch hold different rows of it, and drop out on their own
         rank = 0 if self.ranks is None else dist.get_rank(self.ranks)
         purpose = f"{phase} dropout" + f" of rank {rank}" * (rank > 0)
         seed = seeded_generator(self.random_states[0], purpose).initial_seed()
-        with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(seed)
+        with seeded_stream(seed, self.device):
             yield
 
 
