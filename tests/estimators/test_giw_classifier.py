@@ -220,3 +220,18 @@ def test_a_dozen_training_rows_are_enough_to_be_fitted_to(method, n):
     with pytest.warns(UserWarning, match="rows to compare with"):
         clf.fit(X, y, X_val=Xv, y_val=yv)
     assert np.isfinite(clf.predict_proba(Xv)).all()
+
+
+def test_the_module_is_copied_and_lazy_layers_follow_random_state():
+    """A lazy layer draws its parameters in its first pass, from torch's global stream."""
+    X, y, Xv, yv, *_ = problem()
+    lazy = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(2))
+    clf = giw.GIWClassifier(lazy, method="giw", max_epochs=1, pretrain_epochs=1, random_state=0)
+    found = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        before = torch.random.get_rng_state()
+        found.append(clf.fit(X, y, X_val=Xv, y_val=yv).predict_proba(X))
+        assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(*found)
+    assert lazy[0].has_uninitialized_params()

@@ -28,6 +28,17 @@ def net(**options):
     return giw.GIWClassifier(max_epochs=1, random_state=0, **options)
 
 
+class Pair(torch.nn.Module):
+    """Logits and features, as many nets give them."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.linear(x), x
+
+
 BOTH = pytest.mark.parametrize("make", [linear, net])
 
 
@@ -131,6 +142,9 @@ def test_huge_numbers_are_told_apart():
     [
         (torch.nn.Linear(3, 1), "2 numbers per point, one per class, got shape"),
         (torch.nn.Linear(5, 2), r"cannot take points of shape \(3,\)"),
+        (torch.nn.Linear(3, 2).double(), "which come as float32"),
+        (torch.nn.Linear(3, 2).requires_grad_(False), "no parameter to train"),
+        (Pair(), "the logits alone, a tensor of shape .*, got a tuple"),
     ],
 )
 def test_a_net_that_does_not_fit_the_data_is_told_before_training(module, words):

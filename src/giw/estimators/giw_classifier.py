@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from dataclasses import fields, replace
@@ -36,9 +37,11 @@ from giw.training import (
     Params,
     Tensors,
     TrainingConfig,
+    as_input,
     predict_in_blocks,
     train,
 )
+from giw.training.batches import seeded_stream
 from giw.training.progress import epoch_bar
 
 CHECKPOINT_SECONDS = 1.0  # epochs of a small table take less than a saving
@@ -229,7 +232,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
         if self.module is not None:
-            _check_output(module, data.x_train[:2], len(self.classes_))
+            _check_output(module, data.x_train[:2], len(self.classes_), seed)
         method = self._with_reliance(method, module, data, config, seed, ranks)
         self.cross_fitted_loss_ = None
         if self.early_stopping and validates:
@@ -339,7 +342,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 f"module must be an instance of torch.nn.Module, got {self.module!r}; "
                 "call the class to make one"
             )
-        return self.module
+        # moving a module to a device and the first pass of a lazy layer would change the user's own
+        return copy.deepcopy(self.module)
 
     def _fit_scaling(self, x: Tensor) -> None:
         """Columns of a table come in any unit; a net of the user's own sees them untouched."""
@@ -356,22 +360,39 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         return (x - self._center) / self._spread
 
 
-def _check_output(module: nn.Module, x: Tensor, classes: int) -> None:
+def _check_output(module: nn.Module, x: Tensor, classes: int, seed: int) -> None:
     """A net that does not fit the data is told before any training, by what it does to two points.
 
-    A layer that cannot take them says so in its own words.
+    A layer that cannot take them says so in its own words. Lazy layers get their parameters here,
+    from ``seed`` rather than from the global one.
     """
+    was_training = module.training
+    module.eval()  # two points are no batch to take statistics of
     try:
-        logits = predict_in_blocks(FunctionalNet(module), dict(module.named_parameters()), x)
+        with torch.no_grad(), seeded_stream(seed, x.device):
+            logits = module(as_input(x))
     except (RuntimeError, IndexError, TypeError, ValueError) as error:
         said = str(error).splitlines()[0]
         raise ValueError(
-            f"module cannot take points of shape {tuple(x.shape[1:])}: {said}"
+            f"module cannot take points of shape {tuple(x.shape[1:])}, which come as float32: "
+            f"{said}"
         ) from error
+    finally:
+        module.train(was_training)
+    if not isinstance(logits, Tensor):
+        raise ValueError(
+            f"module must give the logits alone, a tensor of shape (n, {classes}), got a "
+            f"{type(logits).__name__}; wrap it in a module whose forward picks them"
+        )
     if tuple(logits.shape) != (len(x), classes):
         raise ValueError(
             f"module must give {classes} numbers per point, one per class, got shape "
             f"{tuple(logits.shape[1:])}; let its last layer have {classes} outputs"
+        )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise ValueError(
+            "module has no parameter to train; let some of them require a gradient, for example "
+            "module.requires_grad_(True)"
         )
 
 
