@@ -178,6 +178,13 @@ def check_positive(value: float, name: str) -> float:
     return number
 
 
+def check_count(value: Any, name: str, *, least: int) -> int:
+    """A whole number of at least ``least``, as an int; numpy's come from grids of settings."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
 def as_generator(
     random_state: int | np.random.Generator | np.random.RandomState | None,
 ) -> np.random.Generator:

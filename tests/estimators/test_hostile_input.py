@@ -153,6 +153,38 @@ def test_a_net_that_does_not_fit_the_data_is_told_before_training(module, words)
 
 
 @pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_folds": 1}, "n_folds must be a whole number of at least 2, got 1"),
+        ({"n_folds": 2.5}, "n_folds must be a whole number"),
+        ({"max_epochs": "a"}, "max_epochs must be a whole number of at least 1, got 'a'"),
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+        ({"device": "gpu"}, "device 'gpu' cannot be used"),
+        ({"device": None}, "device None cannot be used"),
+        ({"device": "cuda:99"}, "device 'cuda:99' cannot be used: .*; pass 'auto', 'cpu' or"),
+        ({"splitter": 3}, "splitter must be a giw.SupportSplitter, got 3"),
+        ({"handover": None}, "handover must be 'auto' or a number, got None"),
+    ],
+)
+def test_settings_of_a_net_are_asked_for_by_their_names(settings, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        giw.GIWClassifier(random_state=0, **settings).fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_numbers_of_a_grid_are_settings_too(tmp_path):
+    """GridSearchCV over np.arange(…) hands out numpy's own."""
+    settings = {"max_epochs": 2, "pretrain_epochs": 1, "batch_size": 16}
+    found = [
+        giw.GIWClassifier(method="giw", random_state=0, **side)
+        .fit(X, Y, X_val=X_VAL, y_val=Y_VAL, checkpoint=tmp_path / str(number))
+        .predict_proba(X)
+        for number, side in enumerate([settings, {k: np.int64(v) for k, v in settings.items()}])
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(
     ("y", "words"),
     [
         (np.array(["n", "y"])[Y], "must hold numbers, got text"),

@@ -86,6 +86,11 @@ def cross_fitted_losses(
     split of the net that is judged on it. Pretraining sees no validation point and may be shared.
     """
     m = len(data.y_val)
+    if m < 2:
+        raise ValueError(
+            f"early stopping leaves out validation points in turn and needs at least two, got {m}; "
+            "turn it off"
+        )
     if not 2 <= folds <= m:
         raise ValueError(
             f"early stopping needs between 2 and {m} folds, one validation point each at least; "

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from giw.checks import as_generator
+from giw.checks import as_generator, check_count
 from giw.estimators.epochs import cross_fitted_losses
 from giw.estimators.inputs import (
     as_net_input,
@@ -196,6 +196,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         handover are repeated.
         """
         ranks = default_group() if self.distributed else None
+        check_count(self.n_folds, "n_folds", least=2)
         validates = has_validation(X_val, y_val)
         method = self._method(has_validation=validates)
         if validates and y_val is None:
@@ -221,14 +222,16 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             self._scaled(x_train).to(device), torch.as_tensor(codes).to(device),
             self._scaled(x_val).to(device), torch.as_tensor(val_codes).to(device),
         )  # fmt: skip
+        epochs = check_count(self.max_epochs, "max_epochs", least=1)
         config = TrainingConfig(
-            epochs=self.max_epochs,
-            pretrain_epochs=self.pretrain_epochs,
-            batch_size=self.batch_size,
+            epochs=epochs,
+            # numpy's whole numbers cannot be written into a checkpoint
+            pretrain_epochs=check_count(self.pretrain_epochs, "pretrain_epochs", least=0),
+            batch_size=check_count(self.batch_size, "batch_size", least=1),
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             # small tables make few steps an epoch; a schedule as steep as the paper's starves them
-            decay_every=max(1, self.max_epochs // 2),
+            decay_every=max(1, epochs // 2),
         )
         module = self._net(tuple(x_train.shape), seed).to(device)
         if self.module is not None:
@@ -297,6 +300,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
             return method_named("train_only")
+        if self.splitter is not None and not isinstance(self.splitter, SupportSplitter):
+            raise ValueError(
+                f"splitter must be a giw.SupportSplitter, got {self.splitter!r}; a scorer goes "
+                "inside: giw.SupportSplitter(scorer=…)"
+            )
         if self.method in ("giw", "giw_plus"):
             return method_named(self.method, split_on=self.split_on, splitter=self.splitter)
         return method_named(self.method)
@@ -314,7 +322,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.label_error_ = None
         if not isinstance(method, GIWPlus) or method.name != "giw_plus":
             return method
-        if isinstance(self.handover, str) and self.handover != "auto":
+        if self.handover is None or (isinstance(self.handover, str) and self.handover != "auto"):
             raise ValueError(f"handover must be 'auto' or a number, got {self.handover!r}")
         chosen = Reliance(method.handover, method.trust)
         if self.handover != "auto":
@@ -422,7 +430,16 @@ def _seed(random_state: Any, ranks: dist.ProcessGroup | None) -> int:
     return drawn[0]
 
 
-def _device(name: str) -> torch.device:
-    if name == "auto":
+def _device(name: str | torch.device) -> torch.device:
+    if isinstance(name, str) and name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)  # a GPU that is not there is missed only now
+    except (RuntimeError, TypeError, AssertionError) as error:
+        said = (str(error).splitlines() or ["no such device"])[0]
+        raise ValueError(
+            f"device {name!r} cannot be used: {said}; pass 'auto', 'cpu' or the name of a GPU that "
+            "is there, such as 'cuda:0'"
+        ) from error
+    return device

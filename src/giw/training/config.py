@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from giw.checks import check_positive
+from giw.checks import check_count, check_positive
 from giw.data.augmentation import Augmentation
 from giw.training.precision import PRECISIONS
 
@@ -67,10 +67,10 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""
         for name in ("epochs", "batch_size", "max_calibration"):
-            _check_count(name, getattr(self, name), least=1)
-        _check_count("pretrain_epochs", self.pretrain_epochs, least=0)
+            check_count(getattr(self, name), name, least=1)
+        check_count(self.pretrain_epochs, "pretrain_epochs", least=0)
         if self.decay_every is not None:
-            _check_count("decay_every", self.decay_every, least=1)
+            check_count(self.decay_every, "decay_every", least=1)
         check_positive(self.learning_rate, "learning_rate")
         check_positive(self.decay, "decay")
         if not self.weight_decay >= 0:
@@ -96,8 +96,3 @@ class TrainingConfig:
     def as_dict(self) -> dict[str, Any]:
         """All settings by name, down to plain numbers."""
         return asdict(self)
-
-
-def _check_count(name: str, value: int, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
