@@ -278,3 +278,45 @@ def test_boosted_trees_from_elsewhere_take_names_and_folds_that_lack_a_class(lib
     assert set(clf.classes_) == {"low", "middle", "high"}
     assert clf.predict_proba(X).shape == (200, 3)
     assert (clf.predict(X) == y).mean() > 0.9
+
+
+@pytest.mark.parametrize("make", [giw.ReweightedClassifier, giw.ReweightedRegressor])
+def test_the_estimator_that_is_taken_if_none_is_given_leaves_the_global_seed_alone(make):
+    """Boosted trees without a seed ask numpy's global one, and from 10,001 rows on it matters."""
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(60, 2)), rng.normal(size=(10, 2))
+    before = np.random.get_state()[2]  # noqa: NPY002
+    model = make(random_state=3).fit(X, X[:, 0] > 0, X_val=X_val, y_val=X_val[:, 0] > 0)
+    assert np.random.get_state()[2] == before  # noqa: NPY002
+    assert model.estimator_.random_state == 3
+    assert make()._base().random_state is not None
+
+
+def test_it_says_so_where_training_points_count_for_nothing():
+    """A running number puts all later rows outside, and nothing of training is left."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=100), np.arange(100)]
+    label = X[:, 0] > 0
+    model = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    later = np.c_[X[:20, 0], 1000 + np.arange(20)]
+    with pytest.warns(UserWarning, match="training points count for nothing"):
+        model.fit(X, label, X_val=later, y_val=label[:20])
+    assert model.alpha_ == 0
+    assert "none of the 20 validation points" in model.notes_[0]
+
+
+def test_a_single_validation_point_is_not_passed_over_in_silence():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    model = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    model.fit(X, X[:, 0] > 0, X_val=np.zeros((1, 2)), y_val=[True])
+    assert "a single validation point" in model.notes_[0]
+
+
+def test_a_share_may_be_one_of_numpys_numbers():
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(60, 2)), rng.normal(size=(10, 2))
+    for share in np.arange(2):  # as GridSearchCV hands them out
+        model = giw.ReweightedClassifier(LogisticRegression(), val_share=share, random_state=0)
+        model.fit(X, X[:, 0] > 0, X_val=X_val, y_val=X_val[:, 0] > 0)
+        assert model.val_share_ == share

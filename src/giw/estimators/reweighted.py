@@ -48,7 +48,7 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     ----------
     estimator : classifier with ``sample_weight``, optional
         Also a pipeline that ends in one. It is copied, never changed. If not given:
-        ``HistGradientBoostingClassifier()``. One without ``sample_weight`` is refused.
+        ``HistGradientBoostingClassifier()``, seeded. One without ``sample_weight`` is refused.
     weights : str, estimator, function or None, default="classifier"
         The density ratio: "kmm", "kliep", "lsif", "ulsif", "rulsif" or "classifier"; an estimator
         with ``fit`` and ``weigh``; a function of (z_train, z_val, val_weight); None for uniform
@@ -62,7 +62,8 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     splitter : SupportSplitter, optional
         How validation data are split, on features that are encoded and scaled.
     random_state : int, numpy generator or None, default=None
-        For split and folds; the estimator keeps its own.
+        For split and folds, and for the estimator if none is given; one that is given keeps its
+        own.
 
     Attributes
     ----------
@@ -98,7 +99,9 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     """
 
     def _base(self) -> Any:
-        return HistGradientBoostingClassifier() if self.estimator is None else self.estimator
+        if self.estimator is None:
+            return HistGradientBoostingClassifier(random_state=self._base_seed())
+        return self.estimator
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> ReweightedClassifier:
         """Fit to (X, y), steered and completed by (X_val, y_val) from the test distribution.
@@ -163,7 +166,9 @@ class ReweightedRegressor(RegressorMixin, Reweighted):
     """
 
     def _base(self) -> Any:
-        return HistGradientBoostingRegressor() if self.estimator is None else self.estimator
+        if self.estimator is None:
+            return HistGradientBoostingRegressor(random_state=self._base_seed())
+        return self.estimator
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> ReweightedRegressor:
         """Fit to (X, y), steered and completed by (X_val, y_val) from the test distribution."""

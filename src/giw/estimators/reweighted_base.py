@@ -93,6 +93,14 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
     def _base(self) -> Any:
         raise NotImplementedError
 
+    def _base_seed(self) -> int:
+        """For the estimator that is taken if none is given: without a seed it asks the global one.
+
+        It is made anew at every call and must not draw from a generator each time.
+        """
+        given = self.random_state
+        return int(given) if isinstance(given, int | np.integer) and given >= 0 else 0
+
     def _fit_base(self, X: Any, y: NDArray[Any], X_val: Any, y_val: Any) -> None:
         """All of the fit but the labels' own checks."""
         base = self._base()
@@ -130,8 +138,16 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         else:
             found = cross_fit(base, X, y, X_val, y_val, (z, z_val), generator)
             self.val_share_ = 0.0 if given is None else given
+            if inside.sum() == 0:
+                self._say_all_outside(len(y_val))
             if found is not None:
                 self._weigh_jointly(found, X, y, X_val, y_val, (z, z_val), inside)
+            elif inside.sum() > 0:
+                self._note(
+                    "a single validation point cannot be left out and judged: training points "
+                    "count alike"
+                    + ("" if self.val_share_ else ", and the point, inside, for nothing")
+                )
             train, val = sample_weights(self.weight_, inside, self.val_share_)
             weight, labels = np.concatenate([train, val]), np.concatenate([y, y_val])
             points = stacked(X, X_val)
@@ -202,7 +218,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         """The share that was asked for; None where it is to be found."""
         if isinstance(self.val_share, str) and self.val_share == "auto":
             return None
-        if not isinstance(self.val_share, int | float) or not 0 <= self.val_share <= 1:
+        if not isinstance(self.val_share, int | float | np.number) or not 0 <= self.val_share <= 1:
             raise ValueError(
                 f"val_share must be 'auto' or a number from 0 to 1, got {self.val_share!r}"
             )
@@ -240,6 +256,15 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         self._note(
             f"no validation data: {type(self).__name__} has nothing to adapt to and fits plainly; "
             "pass X_val and y_val from the test distribution",
+            UserWarning,
+        )
+
+    def _say_all_outside(self, m: int) -> None:
+        self._note(
+            f"none of the {m} validation points is inside the training support: training points "
+            "count for nothing, and the estimator is fitted to validation points alone; if a "
+            "column such as a date or a running number is to blame, leave it out "
+            "(giw.diagnose names such columns)",
             UserWarning,
         )
 
