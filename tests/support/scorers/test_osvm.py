@@ -33,3 +33,9 @@ def test_the_narrow_kernel_recognises_copies_and_nothing_else():
 def test_unfitted_is_said():
     with pytest.raises(ValueError, match="call fit"):
         OSVM().score(torch.zeros(1, 2))
+
+
+def test_fitting_leaves_the_global_seed_alone():
+    before = np.random.get_state()[2]  # noqa: NPY002
+    OSVM().fit(torch.eye(4, dtype=torch.float64))
+    assert np.random.get_state()[2] == before  # noqa: NPY002

@@ -47,6 +47,8 @@ class OSVM:
     def fit(self, z: Tensor, label: Tensor | None = None) -> OSVM:
         """Fit scikit-learn's machine on the CPU."""
         machine = OneClassSVM(kernel="rbf", gamma=self.gamma, nu=self.nu)
+        # its fit draws a number that it has no use for, by default from numpy's global stream
+        machine.random_state = 0
         return replace(self, machine=machine.fit(_unit_rows(z)))
 
     def score(self, z: Tensor, label: Tensor | None = None) -> Tensor:
