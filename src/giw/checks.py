@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 Array = NDArray[Any] | Tensor
@@ -26,6 +27,8 @@ def as_tensor(value: Any, name: str) -> Tensor:
     name : str
         What the caller calls it, for the error message.
     """
+    if sparse.issparse(value):
+        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
     if isinstance(value, Tensor):
         tensor = value.detach()
     else:

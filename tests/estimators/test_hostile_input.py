@@ -198,6 +198,7 @@ def test_targets_of_a_regression_are_numbers(y, words):
 
 
 MODEL = LogisticRegression().fit(X, Y)
+RISK = giw.estimate_risk(MODEL, X, Y, X_VAL, Y_VAL, random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,15 @@ MODEL = LogisticRegression().fit(X, Y)
         (lambda: giw.estimate_risk(MODEL, sparse.csr_matrix(X), Y, X_VAL, Y_VAL), "X is sparse"),
         (lambda: giw.select(MODEL, X, Y, X_VAL, Y_VAL), "got one model"),
         (lambda: giw.select({"a": 3}, X, Y, X_VAL, Y_VAL), "model 'a' must be"),
+        (
+            lambda: giw.select([MODEL, Ridge()], X, Y, X_VAL, Y_VAL),
+            "classifiers and regressors, and an accuracy cannot be compared",
+        ),
+        (lambda: giw.labels_needed(MODEL, width=0.1), "what giw.estimate_risk gives back, got Log"),
+        (lambda: giw.labels_needed(RISK, width="a"), "width must be a positive number, got 'a'"),
+        (lambda: giw.label_first(MODEL, X, X_VAL, n_points=2.5), "whole number .*, got 2.5"),
+        (lambda: giw.label_first(MODEL, X, X_VAL, n_points=99), "between 1 and 16.*, got 99"),
+        (lambda: giw.diagnose(sparse.csr_matrix(X), Y, X_VAL, Y_VAL), "X is sparse; pass X.toarr"),
         (lambda: giw.diagnose(X[:5], Y[:5], X_VAL, Y_VAL), "at least 20 training rows"),
         (
             lambda: giw.diagnose(X, np.array([1, "a"] * 40, dtype=object), X_VAL),

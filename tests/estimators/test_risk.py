@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -201,3 +202,19 @@ def test_bad_input_is_named(change, words):
 def test_impossible_widths_are_refused(width):
     with pytest.raises(ValueError, match="width"):
         giw.labels_needed(risk_from_losses(np.r_[np.ones(5), np.zeros(5)]), width)
+
+
+def test_copies_of_a_model_that_adapts_are_said_to_be_plain():
+    """A warning about missing validation data would puzzle who has just passed some."""
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(80, 2)), rng.normal(size=(20, 2))
+    model = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    model.fit(X, X[:, 0] > 0, X_val=X_val[:10], y_val=X_val[:10, 0] > 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = giw.estimate_risk(
+            model, X, X[:, 0] > 0, X_val[10:], X_val[10:, 0] > 0, random_state=0
+        )
+    assert found.notes == (
+        "training points were judged by copies fitted without them, and without validation data",
+    )

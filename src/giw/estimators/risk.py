@@ -21,6 +21,8 @@ test integrates it).
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 from sklearn.base import BaseEstimator, is_classifier
 
-from giw.checks import as_generator, as_labels
+from giw.checks import as_generator, as_labels, check_positive
 from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_estimator_instance, check_same_columns
 from giw.estimators.ratios import fit_ratio
@@ -264,9 +266,16 @@ def estimate_risk(
         fold = stratified_folds(_strata(model, y), min(n_folds, len(y)), generator)
         train_loss = np.zeros(len(y))
         for k in np.unique(fold):
-            copy = fit_plain(model, rows_of(X, fold != k), y[fold != k])
+            with warnings.catch_warnings():
+                # copies get no validation data on purpose; the note below says so, once
+                warnings.filterwarnings("ignore", "no validation data", UserWarning)
+                copy = fit_plain(model, rows_of(X, fold != k), y[fold != k])
             train_loss[fold == k] = measure(y[fold == k], copy.predict(rows_of(X, fold == k)))
-        notes = ("training points were judged by copies fitted without them",)
+        adapts = "X_val" in inspect.signature(model.fit).parameters
+        notes = (
+            "training points were judged by copies fitted without them"
+            + ", and without validation data" * adapts,
+        )
     else:
         train_loss = measure(y, model.predict(X))
     inside, weight = inside_and_weight(X, X_val, generator)
@@ -289,8 +298,11 @@ def labels_needed(risk: RiskEstimate, width: float) -> int:
     width : float
         Wanted length of the interval, in the units of the metric.
     """
-    if not (np.isfinite(width) and width > 0):
-        raise ValueError(f"width must be positive, got {width}")
+    if not isinstance(risk, RiskEstimate):
+        raise ValueError(
+            f"risk must be what giw.estimate_risk gives back, got {type(risk).__name__}"
+        )
+    width = check_positive(width, "width")
     if risk._parts is None:
         raise ValueError("this estimate does not know its variance; make it by estimate_risk")
     parts, quantile = risk._parts, float(norm.ppf(0.5 + risk.confidence / 2))

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from giw.checks import as_generator
+from giw.checks import as_generator, check_count
 from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_estimator_instance
 from giw.estimators.risk import (
     Loss,
     RiskEstimate,
+    _classifies,
     _data,
     _measure,
     _strata,
@@ -97,6 +98,11 @@ def select(
         raise ValueError("no models to choose from")
     for name, model in named.items():
         check_estimator_instance(model, f"model {name!r}")
+    if loss is None and len({_classifies(model) for model in named.values()}) > 1:
+        raise ValueError(
+            "models are classifiers and regressors, and an accuracy cannot be compared with a "
+            "squared error; pass models of one kind, or a loss that judges both"
+        )
     generator = as_generator(random_state)
     X, X_val, y, y_val = _data(X, y, X_val, y_val)
     folds = min(n_folds, len(y), len(y_val))
@@ -151,8 +157,10 @@ def label_first(
     """
     X, X_unlabelled = as_rows(X, "X"), as_rows(X_unlabelled, "X_unlabelled")
     m = len(X_unlabelled)
-    if not 1 <= n_points <= m:
-        raise ValueError(f"n_points must lie between 1 and {m}, the number of unlabelled points")
+    if check_count(n_points, "n_points", least=1) > m:
+        raise ValueError(
+            f"n_points must lie between 1 and {m}, the number of unlabelled points, got {n_points}"
+        )
     generator = as_generator(random_state)
     z, z_val = features_for_split(X, X_unlabelled)
     splitter = SupportSplitter(
