@@ -99,3 +99,8 @@ def test_what_killed_writers_left_is_removed_once_it_is_old(tmp_path):
         os.utime(left, (0, 0))
     write_whole(path, "new")
     assert set(tmp_path.iterdir()) == {path, young, other, foreign}
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        write_whole(tmp_path, "text")

@@ -32,9 +32,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
     Raises
     ------
+    IsADirectoryError
+        Where a folder has that name.
     OSError
         Where the disk is full, with one line that names the file and says what is left of it.
     """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it")
     with room_for(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         part = hidden_beside(path)

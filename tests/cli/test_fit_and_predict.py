@@ -109,6 +109,8 @@ def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_pat
     arguments = ("--val", tmp_path / "val.parquet", "-l", "y", "-o", tmp_path / "m")
     result = run("fit", train, *arguments, "--model", "logistic")
     assert result.exit_code == 0, result.output
+    assert "the others taught nothing" in result.stdout
+    assert "cannot join training without a label" in result.stderr
     assert run("fit", train, *arguments, "--model", "net").exit_code == 2
 
 
@@ -126,12 +128,16 @@ def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_pat
         (("predict", "{train}", "{val}", "-o", "{out}.csv"), "holds no giw.json"),
         (("predict", "{model}", "{odd}", "-o", "{out}.csv"), "it lacks 'town'"),
         (("predict", "{model}", "{val}", "-o", "{out}.doc"), "must end in one of"),
+        (("predict", "{model}", "{val}", "-o", "{folder}"), "it is a folder; name a file"),
+        (("diagnose", "{train}", "{val}", "-l", "y", "-o", "{folder}"), "it is a folder; name a"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(tables, model, tmp_path, arguments, words):
     train, val = tables
     pd.read_csv(val).drop(columns="town").to_csv(tmp_path / "odd.csv", index=False)
+    (tmp_path / "folder.csv").mkdir()
     names = {"train": train, "val": val, "model": model, "out": tmp_path / "out"}
+    names["folder"] = tmp_path / "folder.csv"
     result = run(*(a.format(**names, odd=tmp_path / "odd.csv") for a in arguments))
 
     assert result.exit_code == 2

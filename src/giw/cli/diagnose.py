@@ -69,7 +69,7 @@ def diagnose(
         from giw.training.progress import make_progress
 
         if out is not None:
-            check_writable(out, "name another file with --out")
+            check_writable(out, "name a file with --out", a_file=True)
 
         tables = [
             read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)

@@ -130,6 +130,11 @@ def fit(
         seconds = time.perf_counter() - started
         table_notes = [note for table in tables for note in table.notes]
         notes = [*table_notes, *encoder.notes, *warned]
+        if y_val is None:
+            notes.append(
+                f"{val} has no column {label!r}: training rows were weighted by features alone, "
+                "and rows outside the training data cannot join training without a label"
+            )
         if rank == 0:
             save(
                 estimator,
@@ -138,7 +143,8 @@ def fit(
             )
             unfinished.unlink(missing_ok=True)
         say_notes(notes, quiet=quiet or as_json)
-        _say_result(estimator, out, len(y), len(X_val), seconds, notes, as_json, quiet)
+        joined = y_val is not None
+        _say_result(estimator, out, len(y), len(X_val), joined, seconds, notes, as_json, quiet)
 
 
 def _fit_net(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, unfinished: Path) -> None:
@@ -205,6 +211,7 @@ def _say_result(
     out: Path,
     n: int,
     m: int,
+    joined: bool,
     seconds: float,
     notes: list[str],
     as_json: bool,
@@ -229,7 +236,7 @@ def _say_result(
             if alpha is None
             else (
                 f" {100 * alpha:.0f} % of the validation rows count as inside the training data, "
-                "the others joined training."
+                + ("the others joined training." if joined else "the others taught nothing.")
             )
         )
         typer.echo(

@@ -88,8 +88,10 @@ def err_console() -> Console:
     return Console(stderr=True)
 
 
-def check_writable(path: Path, option: str) -> None:
+def check_writable(path: Path, option: str, *, a_file: bool = False) -> None:
     """Minutes of work should not end at a place that cannot be written."""
+    if a_file and path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder; {option}")
     folder = path.resolve().parent
     while not folder.exists():
         folder = folder.parent

@@ -41,7 +41,7 @@ def predict(
     with one_line_errors("giw predict"):
         if out.suffix not in ENDINGS:
             raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
-        check_writable(out, "name another file with --out")
+        check_writable(out, "name a file with --out", a_file=True)
         from giw.data import Table, TableEncoder, read_table
         from giw.data.tables import missing_in
         from giw.estimators.saving import load_with_notes
