@@ -131,10 +131,11 @@ def test_categories_that_only_validation_has_join_the_others():
     assert val_frame["kind"].cat.categories.tolist() == ["u", "w"]  # what came is not changed
 
 
-def test_huge_numbers_are_told_apart():
+@pytest.mark.parametrize("unit", [1e300, 1e-200])
+def test_huge_and_tiny_numbers_are_told_apart(unit):
     clf = giw.ReweightedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0)
-    huge = clf.fit(1e300 * X, Y, X_val=1e300 * X_VAL, y_val=Y_VAL).split_.inside
-    np.testing.assert_array_equal(huge, clf.fit(X, Y, X_val=X_VAL, y_val=Y_VAL).split_.inside)
+    found = clf.fit(unit * X, Y, X_val=unit * X_VAL, y_val=Y_VAL).split_.inside
+    np.testing.assert_array_equal(found, clf.fit(X, Y, X_val=X_VAL, y_val=Y_VAL).split_.inside)
 
 
 @pytest.mark.parametrize(

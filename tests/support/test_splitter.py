@@ -365,3 +365,15 @@ def test_cuda_in_cuda_out():
     assert split.inside.device.type == split.posterior.device.type == "cuda"
     expected = giw.SupportSplitter(random_state=0).fit(z, y).split(val)
     np.testing.assert_allclose(split.p_value.cpu().numpy(), expected.p_value)
+
+
+@pytest.mark.parametrize("unit", [1e30, 1e-30])
+def test_numbers_whose_squares_do_not_fit_are_refused(unit):
+    """Distances overflowed or vanished, and every point was called outside without a word."""
+    z = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="whose squares float32 cannot hold; divide"):
+        giw.SupportSplitter().fit(unit * z)
+    assert (
+        float(giw.SupportSplitter(random_state=0).fit(unit * z.double()).split(unit * z).alpha)
+        > 0.8
+    )

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from giw.data import Table, TableEncoder, table_from_frame
 
-HUGE = 1e100  # squares of larger numbers may be infinite
+HUGE = 1e100  # squares of larger numbers may be infinite, of smaller ones than 1 / HUGE zero
 
 
 def is_frame(X: Any) -> bool:
@@ -89,7 +89,7 @@ def features_for_split(X: Any, X_val: Any) -> tuple[NDArray[np.float64], NDArray
     encoder = TableEncoder.fit(train, val)
     z, z_val = encoder.encode(train), encoder.encode(val)
     largest = np.abs(z).max(axis=0)
-    largest = np.where(largest > HUGE, largest, 1.0)
+    largest = np.where((largest > HUGE) | ((largest > 0) & (largest < 1 / HUGE)), largest, 1.0)
     z, z_val = z / largest, z_val / largest
     center, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-12 * np.abs(center), spread, 1.0)

@@ -88,6 +88,13 @@ def _check_spread(z: Rows) -> None:
         first = block[0] if first is None else first
         spread = max(spread, float((block - first).abs().max()))
         size = max(size, float(block.abs().max()))
+    kind = torch.finfo(z.dtype)
+    if size > kind.max**0.5 / z.shape[1] or 0 < spread < kind.tiny**0.5:
+        raise ValueError(
+            f"z_train holds numbers up to {size:.2g} that differ by up to {spread:.2g}, whose "
+            f"squares {str(z.dtype).removeprefix('torch.')} cannot hold; divide z_train and z_val "
+            "by a typical size first"
+        )
     if len(z) > 1 and spread <= 1e-6 * size:
         raise ValueError(
             f"all {len(z)} rows of z_train are the same, so no point can be told from another; "
