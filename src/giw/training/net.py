@@ -137,7 +137,7 @@ class _HookedHidden(nn.Module):
             raise ValueError(
                 f"{type(self.module).__name__} has no linear layer to read a representation from; "
                 "give it the methods features(x) and head(z), or do without: split on the inputs "
-                "instead, and set align=0 where the method is GIW+"
+                "and take GIW (method='giw') rather than GIW+, whose align needs the layer"
             )
         caught: list[Tensor] = []
         hook = linear[-1].register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0]))
