@@ -153,6 +153,21 @@ def test_a_net_that_does_not_fit_the_data_is_told_before_training(module, words)
         net(module=module).fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
 
 
+def test_images_as_bytes_and_as_floats_of_another_scale_are_not_mixed():
+    """Bytes are divided by 255; floats up to 255 beside them would all lie outside."""
+    images = RNG.integers(0, 256, size=(40, 1, 4, 4)).astype(np.uint8)
+    for X, X_val in ((images, images[:8] * 1.0), (images * 1.0, images[:8])):
+        with pytest.raises(ValueError, match="holds bytes, which are divided by 255"):
+            net(method="giw").fit(X, Y[:40], X_val=X_val, y_val=Y[:8])
+    clf = net(method="giw").fit(images, Y[:40], X_val=images[:8] / 255, y_val=Y[:8])
+    assert clf.alpha_ > 0.5
+
+
+def test_numbers_too_large_for_a_net_are_told_before_training():
+    with pytest.raises(ValueError, match=r"X holds numbers up to .*, too large for float32"):
+        net().fit(1e100 * X, Y, X_val=1e100 * X_VAL, y_val=Y_VAL)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

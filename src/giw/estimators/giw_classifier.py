@@ -22,6 +22,7 @@ from giw.estimators.inputs import (
     as_net_input,
     check_labels_not_needed,
     check_same_columns,
+    check_same_scale,
     class_labels,
     has_validation,
     joint_classes,
@@ -209,6 +210,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         if validates:
             check_same_columns(X, X_val)
             x_val = self._validation_input(X_val, x_train)
+            check_same_scale(x_train, x_val, ("X", "X_val"))
         if y_val is not None:
             val_labels = class_labels(y_val, len(x_val), "y_val", self)
         self.classes_, codes, val_codes = joint_classes(labels, val_labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) ->
     """
     if isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2:
         images = getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4
-        x = torch.as_tensor(X) if images else as_tensor(X, name).to(torch.float32)
+        x = torch.as_tensor(X) if images else _single(as_tensor(X, name), name)
         if x.ndim < 2 or 0 in x.shape:
             raise ValueError(
                 f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least "
@@ -40,7 +41,20 @@ def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) ->
         return x.cpu()
     refuse_dates(X, name, estimator)
     table = validate_data(estimator, X, reset=reset, ensure_all_finite=False)
-    return as_tensor(table, name).to(torch.float32)
+    return _single(as_tensor(table, name), name)
+
+
+def _single(x: Tensor, name: str) -> Tensor:
+    """What a net computes in; numbers that do not fit are told here, and not as a loss of NaN."""
+    single = x.to(torch.float32)
+    # one pass where all is well; a sum that overflows is looked into
+    lost = not math.isfinite(single.sum()) and not bool(torch.isfinite(single).all())
+    if lost:
+        raise ValueError(
+            f"{name} holds numbers up to {float(x.abs().max()):.2g}, too large for float32; "
+            "divide its columns by a typical size first"
+        )
+    return single
 
 
 def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray[Any]:
@@ -134,6 +148,16 @@ def check_same_columns(X: Any, X_val: Any) -> None:
     more = [name for name in val_names if name not in names]
     parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
     raise ValueError(f"X_val {' and '.join(parts)}; both need the same columns")
+
+
+def check_same_scale(x: Tensor, other: Tensor, names: tuple[str, str]) -> None:
+    """Images as bytes become numbers from 0 to 1; floats beside them have to be such numbers."""
+    for bytes_, floats, (name, its) in ((x, other, names), (other, x, names[::-1])):
+        if bytes_.dtype == torch.uint8 != floats.dtype and float(floats.max()) > 1:
+            raise ValueError(
+                f"{name} holds bytes, which are divided by 255, and {its} floats up to "
+                f"{float(floats.max()):g}; divide those by 255, or pass bytes in both"
+            )
 
 
 def check_estimator_instance(estimator: Any, name: str = "estimator") -> None:
