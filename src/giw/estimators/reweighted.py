@@ -91,7 +91,7 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     >>> import numpy as np, giw
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
-    >>> X, Xv = rng.normal(size=(200, 2)), rng.normal(size=(30, 2)) + [[4, 0]]
+    >>> X, Xv = rng.normal(size=(200, 2)), rng.normal(size=(30, 2)) + [[1, 0]]
     >>> clf = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
     >>> clf = clf.fit(X, X[:, 0] > 0, X_val=Xv, y_val=Xv[:, 1] > 0)
     >>> clf.predict(Xv).shape
@@ -159,7 +159,7 @@ class ReweightedRegressor(RegressorMixin, Reweighted):
     >>> import numpy as np, giw
     >>> from sklearn.linear_model import Ridge
     >>> rng = np.random.default_rng(0)
-    >>> X, Xv = rng.normal(size=(200, 2)), rng.normal(size=(30, 2)) + [[4, 0]]
+    >>> X, Xv = rng.normal(size=(200, 2)), rng.normal(size=(30, 2)) + [[1, 0]]
     >>> reg = giw.ReweightedRegressor(Ridge(), random_state=0)
     >>> reg.fit(X, X[:, 0], X_val=Xv, y_val=Xv[:, 0]).predict(Xv).shape
     (30,)
