@@ -108,7 +108,7 @@ def can_stack(module: nn.Module, device: torch.device | str = "cuda") -> bool:
 
     They do unless the net has buffers (batch normalisation's statistics belong to one trial),
     draws random numbers of its own (dropout), or is large enough to fill a GPU by itself. On a
-    CPU, which one net keeps busy, nets with convolutions go one after the other, twice as fast;
+    CPU, which one net keeps busy, nets with convolutions go one after the other, which is faster;
     nets of small products still gain, because a step is then fewer operations.
     """
     layers = list(module.modules())
