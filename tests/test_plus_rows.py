@@ -58,11 +58,12 @@ def test_what_a_file_has_is_not_done_again(plus, tmp_path, monkeypatch):
     monkeypatch.setattr(plus, "ProcessPoolExecutor", Now)
     monkeypatch.setattr(plus, "as_completed", iter)
     options = Namespace(from_csv=None, first_seed=1, repeats=2, task=["wine"], csv=path, jobs=1,
-                        method=["giw", "giw_plus"])  # fmt: skip
+                        shift=["none", "support"], method=["giw", "giw_plus"])  # fmt: skip
     plus.append_rows(path, ROWS)
     plus.tables(options)
     assert ("wine", "none", 1, ("giw_plus",)) in asked
     assert ("wine", "support", 1, ("giw", "giw_plus")) in asked
+    assert {shift for _, shift, *_ in asked} == {"none", "support"}  # and no other
     asked.clear()
     plus.tables(options)
     assert asked == []
