@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from giw.checks import as_pair
 from giw.data import Table, TableEncoder, table_from_frame
+from giw.estimators.rows import extreme_sizes
 
-HUGE = 1e100  # squares of larger numbers may be infinite, of smaller ones than 1 / HUGE zero
 TRIMMED = 0.005  # share of the rows at either end that does not decide what one unit is
 
 
@@ -78,8 +78,7 @@ def scaled(
     One value of 999999 for "unknown" must not make all others look the same. A feature that is
     constant in training keeps its unit: a validation row that differs there is rightly far away.
     """
-    largest = np.abs(x).max(axis=0)
-    largest = np.where((largest > HUGE) | ((largest > 0) & (largest < 1 / HUGE)), largest, 1.0)
+    largest = extreme_sizes(x)
     x, x_val = x / largest, x_val / largest
     low, high = np.quantile(x, [TRIMMED, 1 - TRIMMED], axis=0)
     trimmed = np.clip(x, low, high)

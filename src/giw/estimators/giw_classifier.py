@@ -23,6 +23,7 @@ from giw.estimators.inputs import (
     check_labels_not_needed,
     check_same_columns,
     check_same_scale,
+    check_splitter,
     class_labels,
     has_validation,
     joint_classes,
@@ -302,11 +303,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
             return method_named("train_only")
-        if self.splitter is not None and not isinstance(self.splitter, SupportSplitter):
-            raise ValueError(
-                f"splitter must be a giw.SupportSplitter, got {self.splitter!r}; a scorer goes "
-                "inside: giw.SupportSplitter(scorer=…)"
-            )
+        check_splitter(self.splitter)
         if self.method in ("giw", "giw_plus"):
             return method_named(self.method, split_on=self.split_on, splitter=self.splitter)
         return method_named(self.method)

@@ -16,6 +16,7 @@ from torch import Tensor
 from giw.checks import as_labels, as_tensor
 from giw.estimators.rows import refuse_dates
 from giw.methods import METHODS
+from giw.support import SupportSplitter
 from giw.training import Method
 
 TEXT = (str, bytes)
@@ -158,6 +159,15 @@ def check_same_scale(x: Tensor, other: Tensor, names: tuple[str, str]) -> None:
                 f"{name} holds bytes, which are divided by 255, and {its} floats up to "
                 f"{float(floats.max()):g}; divide those by 255, or pass bytes in both"
             )
+
+
+def check_splitter(splitter: Any) -> None:
+    """A splitter, or none for the default one."""
+    if splitter is not None and not isinstance(splitter, SupportSplitter):
+        raise ValueError(
+            f"splitter must be a giw.SupportSplitter, got {splitter!r}; a scorer goes "
+            "inside: giw.SupportSplitter(scorer=…)"
+        )
 
 
 def check_estimator_instance(estimator: Any, name: str = "estimator") -> None:

@@ -92,11 +92,12 @@ def choose_reliance(
         some = np.sort(generator.permutation(len(data.y_train))[:MOST_ROWS])
         rows = torch.as_tensor(some, device=data.y_train.device)
         data = replace(data, x_train=data.x_train[rows], y_train=data.y_train[rows])
-    how = {"folds": folds, "random_state": random_state, "ranks": ranks}
-    labels = check_labels(module, data, config, **how)  # type: ignore[arg-type]
+    labels = check_labels(module, data, config, folds=folds, random_state=random_state, ranks=ranks)
     if labels.nothing_differs:
         return Answer(EASY, labels, {})
-    losses = reliance_losses(method, module, data, config, **how)  # type: ignore[arg-type]
+    losses = reliance_losses(
+        method, module, data, config, folds=folds, random_state=random_state, ranks=ranks
+    )
     return Answer(best_reliance(losses, expected=EASY if labels.good else WARY), labels, losses)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from giw.checks import as_generator
 from giw.estimators.cross_fit import MANY, CrossFit, cross_fit, refined
 from giw.estimators.folds import stratified_folds
-from giw.estimators.inputs import check_same_columns, check_table
+from giw.estimators.inputs import check_same_columns, check_splitter, check_table
 from giw.estimators.ratios import FittedRatio, fit_ratio, ratio_named
 from giw.estimators.rows import (
     as_rows,
@@ -105,11 +105,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         """All of the fit but the labels' own checks."""
         base = self._base()
         weight_keyword(base)  # refuse before any work is done
-        if self.splitter is not None and not isinstance(self.splitter, SupportSplitter):
-            raise ValueError(
-                f"splitter must be a giw.SupportSplitter, got {self.splitter!r}; a scorer goes "
-                "inside: giw.SupportSplitter(scorer=…)"
-            )
+        check_splitter(self.splitter)
         if self.weigh_on not in WEIGH_ON:
             raise ValueError(f"weigh_on must be one of {WEIGH_ON}, got {self.weigh_on!r}")
         given = self._given_share()

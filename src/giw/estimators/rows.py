@@ -78,6 +78,12 @@ def as_rows(X: Any, name: str) -> Any:
     return X if is_frame(X) else np.asarray(X)
 
 
+def extreme_sizes(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Largest number of each column where squares of it would not fit, else one, (d,)."""
+    largest = np.abs(z).max(axis=0)
+    return np.where((largest > HUGE) | ((largest > 0) & (largest < 1 / HUGE)), largest, 1.0)
+
+
 def features_for_split(X: Any, X_val: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Both tables as numbers in comparable units, (n, d) and (m, d).
 
@@ -88,8 +94,7 @@ def features_for_split(X: Any, X_val: Any) -> tuple[NDArray[np.float64], NDArray
     train, val = _table(X, "X"), _table(X_val, "X_val")
     encoder = TableEncoder.fit(train, val)
     z, z_val = encoder.encode(train), encoder.encode(val)
-    largest = np.abs(z).max(axis=0)
-    largest = np.where((largest > HUGE) | ((largest > 0) & (largest < 1 / HUGE)), largest, 1.0)
+    largest = extreme_sizes(z)
     z, z_val = z / largest, z_val / largest
     center, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > 1e-12 * np.abs(center), spread, 1.0)
