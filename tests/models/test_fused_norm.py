@@ -208,6 +208,28 @@ def test_in_evaluation_running_statistics_serve(kernels_by_torch):
     assert int(layer.num_batches_tracked) == 0
 
 
+@CASES
+def test_in_evaluation_without_gradients_one_pass_does(
+    kernels_by_torch, monkeypatch, shortcut, relu
+):
+    layer, images = problem(shortcut)
+    layer(*images)  # moves the running statistics
+    layer.eval()
+    before = {name: b.clone() for name, b in layer.named_buffers()}
+    passes = []
+
+    def counted(*args):
+        passes.append(1)
+        return normalise(*args)
+
+    monkeypatch.setattr(norm_passes, "normalise", counted)
+    with torch.no_grad():
+        found = layer(*images, relu=relu)
+    torch.testing.assert_close(found, by_torch(layer, *images, relu=relu))
+    assert passes == [1]
+    assert all(torch.equal(b, before[name]) for name, b in layer.named_buffers())
+
+
 def test_trials_side_by_side_take_the_three_operations(kernels_by_torch):
     """Kernels know nothing of a dimension that vmap hides, at whatever depth."""
     layer, (x,) = problem(False)

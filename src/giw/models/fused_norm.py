@@ -30,8 +30,9 @@ FLOAT = torch.float32  # of weights and statistics
 class FusableNorm(nn.BatchNorm2d):
     """Batch normalisation that can add a shortcut and clip at zero while it is at it.
 
-    Where :func:`fuse_norms` has switched that on, in training on CUDA in bfloat16, kernels do it in
-    one pass, channels last; everywhere else it is the three operations of torch.
+    Where :func:`fuse_norms` has switched that on, on CUDA in bfloat16, kernels do it in one pass,
+    channels last: in training, and in evaluation where no gradients are asked for. Everywhere else
+    it is the three operations of torch.
     """
 
     fused = False  # no parameter of the constructor: how a net is computed is not what it is
@@ -45,17 +46,17 @@ class FusableNorm(nn.BatchNorm2d):
     ) -> Tensor:
         """``max(norm(x) + shortcut, 0)``, or less of it."""
         if self._fuses(x, shortcut):
-            return self._fused(x, shortcut, relu)
+            return (self._fused if self.training else self._judged)(x, shortcut, relu)
         z = super().forward(x)
         z = z if shortcut is None else z + shortcut
         return z.relu() if relu else z
 
     @property
     def may_fuse(self) -> bool:
-        """Whether it is switched on, in training, for a layer that kernels exist for."""
+        """Whether it is switched on for a layer that kernels exist for, where they know how."""
         return (
             self.fused
-            and self.training
+            and (self.training or not torch.is_grad_enabled())
             and self.num_features % passes.CHANNELS == 0
             and self.affine
             and self.track_running_stats
@@ -81,6 +82,16 @@ class FusableNorm(nn.BatchNorm2d):
             self.eps,
         )[0]
         return out
+
+    def _judged(self, x: Tensor, shortcut: Tensor | None, relu: bool) -> Tensor:
+        """By the running statistics, without a trace for gradients."""
+        mean, var = self.running_mean, self.running_var
+        if mean is None or var is None:
+            raise AssertionError("track_running_stats was checked")
+        stats = torch.stack([mean, (var + self.eps).rsqrt()])
+        shortcut = None if shortcut is None else shortcut.contiguous(memory_format=LAST)
+        x = x.contiguous(memory_format=LAST)
+        return passes.normalise(x, stats, self.weight, self.bias, shortcut, relu)
 
 
 def fuse_norms(module: nn.Module, on: bool) -> None:
@@ -108,7 +119,10 @@ def norms_are_fused(module: nn.Module) -> bool:
         passes.AVAILABLE
         and bool(norms)
         and all(
-            isinstance(norm, FusableNorm) and norm.may_fuse and _on_this_gpu(norm.weight)
+            isinstance(norm, FusableNorm)
+            and norm.training
+            and norm.may_fuse
+            and _on_this_gpu(norm.weight)
             for norm in norms
         )
     )
