@@ -55,6 +55,13 @@ def test_fused_weights_of_stacked_trials_of_any_size(n):
     torch.testing.assert_close(stacked.cpu(), dynamic_kmm(x, v, member), rtol=2e-3, atol=2e-3)
 
 
+def test_an_epoch_may_be_shorter_than_the_trial_runs_of_a_recording():
+    data = toy_tensors(n=20)
+    found, expected = (train(GIW(), toy_net().to(d.x_train.device), d, replace(CONFIG, epochs=2))
+                       for d in (on_gpu(data), data))  # fmt: skip
+    np.testing.assert_allclose(found.history["loss"], expected.history["loss"], rtol=1e-3)
+
+
 @pytest.mark.parametrize("k", [3, 6])
 def test_patches_and_their_gradients_are_those_of_torch(k):
     x = torch.randn(4, 5, 14, 12, 3)

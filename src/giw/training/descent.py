@@ -257,7 +257,8 @@ class Descent:
         """Record one step; the trial runs that this takes leave no trace."""
         params = {name: p.detach().clone() for name, p in self.params.items()}
         buffers, moments = self.net.buffers(), adam_state(self.optimizer, self.params)
-        graph = Captured(self._step, self.device)
+        # an epoch may have fewer steps than there are trial runs: each takes the first one
+        graph = Captured(self._step, self.device, rewind=self._at.zero_)
         with torch.no_grad():
             for name, p in self.params.items():
                 p.copy_(params[name])

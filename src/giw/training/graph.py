@@ -12,15 +12,22 @@ TRIAL_RUNS = 3  # libraries choose their kernels and allocators settle before th
 class Captured:
     """A CUDA graph of ``work()``, which reads and writes tensors at fixed addresses.
 
-    ``work`` is run a few times before it is recorded: whoever asks puts the state back.
+    ``work`` is run a few times before it is recorded, each time after ``rewind()``: whoever asks
+    puts the rest of the state back.
     """
 
-    def __init__(self, work: Callable[[], object], device: torch.device) -> None:
+    def __init__(
+        self,
+        work: Callable[[], object],
+        device: torch.device,
+        rewind: Callable[[], object] = lambda: None,
+    ) -> None:
         with torch.cuda.device(device):
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
                 for _ in range(TRIAL_RUNS):
+                    rewind()
                     work()
             torch.cuda.current_stream().wait_stream(side)
             self._graph = torch.cuda.CUDAGraph()
