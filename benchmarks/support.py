@@ -84,7 +84,7 @@ MNIST = Setting(
     net=lambda: LeNet5(2),
     cases=MNIST_CASES,
     train_groups=DIGITS[:4],
-    layers=("raw", "conv2", "fc1"),
+    layers=("raw", "conv1", "conv2", "fc1", "fc2"),  # all that GIW chooses among
     layer="conv2",
     weight_decay=0.005,
 )
@@ -93,7 +93,7 @@ COLOR = Setting(
     net=lambda: LeNet5(10, channels=3),
     cases={"(iii) red-blue": (0, 1, 2), "(i) red": (RED,)},
     train_groups=(RED,),
-    layers=("raw", "conv2", "fc1"),
+    layers=("raw", "conv1", "conv2", "fc1", "fc2"),  # all that GIW chooses among
     layer="conv2",
     weight_decay=0.002,
 )
@@ -444,7 +444,7 @@ def scorer_grid(t: Trial) -> Iterator[dict[str, Any]]:
 def choices(t: Trial) -> Iterator[dict[str, Any]]:
     """Features as hiding parts of training ranks them, beside the AUROC that they really have."""
     choice = choose_representation(t.calibration, t.y_calibration, random_state=t.seed)
-    mean_of = {key: float(np.mean(value)) for key, value in choice.scores.items()}
+    mean_of = choice.means
     for layer in t.calibration:
         unit = mean_of[layer, True] >= mean_of[layer, False]
         by_class, by_part = choice.scores[layer, unit]

@@ -7,7 +7,7 @@ import torch
 from giw.support import KNN, choose_representation
 from giw.support.cells import neighbour_agreement
 from giw.support.hiding import hidden_auroc
-from giw.support.representation import fair_means
+from giw.support.representation import fair_means, voted_labels
 
 
 def three_islands(n=600):
@@ -74,6 +74,45 @@ def test_hard_classes_are_hidden_and_random_ones_are_not():
     assert agreement < 0.5
     assert hard.scores["z", False][0] != hard.scores["z", False][1]
     assert noise.scores["z", False][0] == noise.scores["z", False][1]
+
+
+def four_digits(noise, *, n=800, seed=0):
+    """Two classes of two islands each, seen by a camera and by two layers of a net.
+
+    The layers know the class of a row and how sure the net is of its label, and have forgotten
+    which of the two islands it is from.
+    """
+    rng = np.random.default_rng(seed)
+    island = rng.integers(0, 4, n)
+    flipped = rng.random(n) < noise
+    camera = 3 * np.eye(6)[island] + 0.7 * rng.normal(size=(n, 6)) + 1
+    sure = np.exp(rng.normal(size=(n, 1))) * np.where(flipped, 0.3, 1.0)[:, None]
+    known = np.eye(3)[island % 2]
+    layers = {f"layer{i}": sure * (known + 0.1 * rng.normal(size=(n, 3))) for i in range(2)}
+    return {"camera": camera, **layers}, np.where(flipped, 1 - island % 2, island % 2)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
+@pytest.mark.parametrize("seed", range(3))
+def test_layers_do_not_win_by_the_confidence_they_share(noise, seed):
+    """Clusters of lengths, and parts of a class whose twins carry flipped labels, mislead."""
+    views, label = four_digits(noise, seed=seed)
+    assert choose_representation(views, label, random_state=seed).name == "camera"
+
+
+def test_neighbours_vote_flipped_labels_away():
+    views, noisy = four_digits(0.3)
+    _, clean = four_digits(0.0)
+    kept = {name: torch.from_numpy(z) for name, z in views.items()}
+    voted = voted_labels(kept, noisy)
+    assert np.mean(noisy == clean) < 0.75
+    assert np.mean(voted == clean) > 0.97
+
+
+def test_a_row_has_no_vote_of_its_own():
+    z = torch.tensor([[1.0, 0], [1, 0.1], [0, 1], [0.1, 1]])
+    voted = voted_labels({"z": z}, np.array([0, 1, 1, 1]))
+    assert voted.tolist() == [1, 1, 1, 1]
 
 
 def test_a_row_is_compared_by_the_columns_of_others():

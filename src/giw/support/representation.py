@@ -6,7 +6,11 @@ see which features find it strange. Parts matter more than they seem to: a net t
 classes separates them in its last layers by construction, and forgets there what else it saw.
 
 Parts are clusters, and clusters of some features are what these features see best. Every candidate
-therefore proposes some, and each is judged by what the others proposed, never by its own.
+therefore proposes some, and each is judged by what the others proposed, and not by its own unless
+it is the first of all, which should know nothing but the points themselves. Clusters are of
+directions, since the length of a net's features is little but its confidence, on which all
+its last layers agree; and of all rows together, since under noisy labels a part of one class has
+its twin in another, beside which nobody finds it strange.
 """
 
 from __future__ import annotations
@@ -24,11 +28,15 @@ from giw.checks import as_generator, as_labels, as_points
 from giw.support.cells import cells_within, cluster, neighbour_agreement
 from giw.support.hiding import MOST_HIDDEN, REST, hidden_aurocs
 from giw.support.scorers import KNN
+from giw.support.scorers.knn import nearest
+from giw.support.scorers.unit_norm import unit_norm
 
 MOST_ROWS = 2_000
-TIE = 0.02  # of AUROC: less than hiding so few groups can tell apart
+TIE = 0.05  # of AUROC: by so much a net that has seen what is hidden flatters its last layers
+UNIT_TIE = 0.02  # less than hiding so few groups can tell apart
 BEYOND_CHANCE = 0.25  # of the way from chance to certainty: neighbours that know labels so well
 PARTS = 16  # hidden in all, shared by the candidates' proposals
+VOTERS = 20  # neighbours that are asked for a row's class
 
 
 @dataclass(frozen=True)
@@ -42,24 +50,27 @@ class RepresentationChoice:
     scorer : KNN
         The scorer to give to :class:`giw.SupportSplitter`, unit norm or not.
     scores : dict
-        (name, unit_norm) → (AUROC when classes are hidden, AUROC when parts of classes are: of
+        (name, unit_norm) → (AUROC when classes are hidden, AUROC when parts of training are: of
         :func:`fair_means`).
     by_proposal : dict
         (name, unit_norm) → {name of the candidate whose clusters were hidden: AUROC}.
+    means : dict
+        (name, unit_norm) → what is compared: the mean over all proposals, of which classes are one.
     """
 
     name: str
     scorer: KNN
     scores: dict[tuple[str, bool], tuple[float, float]]
     by_proposal: dict[tuple[str, bool], dict[str, float]]
+    means: dict[tuple[str, bool], float]
 
     def summary(self) -> str:
         """The candidates, best first, and the rule that chose."""
         norm = {True: "unit norm", False: "as it is"}
-        ranked = sorted(self.scores.items(), key=lambda item: -float(np.mean(item[1])))
+        ranked = sorted(self.scores.items(), key=lambda item: -self.means[item[0]])
         rows = [
             f"  {name:<16} {norm[unit]:<10} {by_class:.3f}  {by_part:.3f}  "
-            f"{(by_class + by_part) / 2:.3f}" + "  <- chosen" * ((name, unit) == self._key)
+            f"{self.means[name, unit]:.3f}" + "  <- chosen" * ((name, unit) == self._key)
             for (name, unit), (by_class, by_part) in ranked
         ]
         return "\n".join(
@@ -93,16 +104,17 @@ def choose_representation(
         layers in their order. Rows that the net was not trained on make the fairest judges. Several
         layers joined are one more candidate: ``np.concatenate``.
     y_train : array of shape (n,), optional
-        Labels; without them, or where neighbours know hardly more of them than chance, only
-        clusters are hidden.
+        Labels. The classes that are hidden are those that a row's neighbours name, which are
+        cleaner than noisy labels; without labels, or where neighbours know hardly more of them than
+        chance, only clusters are hidden.
     scorer : KNN, optional
         Neighbour scorer to try the features with; unit norm is tried with and without.
     random_state : int, numpy generator or None
 
     Notes
     -----
-    Parts of classes are clusters, proposed by every representation in turn; 16 parts are hidden in
-    all. Two representations are compared by what the others proposed (:func:`fair_means`).
+    Parts are clusters, proposed by every representation in turn; 16 parts are hidden in all. Two
+    representations are compared by what the others proposed (:func:`fair_means`).
     """
     if not representations:
         raise ValueError("representations is empty; pass at least one array by name")
@@ -118,9 +130,9 @@ def choose_representation(
     rows = np.sort(generator.permutation(n)[:MOST_ROWS])
     kept = {name: z[torch.as_tensor(rows, device=z.device)] for name, z in features.items()}
     label = np.unique(labels[rows], return_inverse=True)[1].reshape(-1)
-    if not _trusted(kept, label, generator):
-        label = np.zeros_like(label)
-    proposals = {name: _parts(z, label, generator) for name, z in kept.items()}
+    trusted = _trusted(kept, label, generator)
+    label = voted_labels(kept, label) if trusted else np.zeros_like(label)
+    proposals = {name: _parts(z, generator) for name, z in kept.items()}
     proposals = {name: part for name, part in proposals.items() if len(np.unique(part)) > 1}
     if not proposals:
         raise ValueError(
@@ -140,21 +152,26 @@ def choose_representation(
         ]
     )  # (2K, proposals and classes)
     by_part = areas[:, : len(proposals)]
-    own = np.array([[name == proposal for proposal in proposals] for name, _ in keys])
+    # the first features were fitted to nothing: their clusters are facts, not a view of their own
+    learnt = list(kept)[1:] if len(kept) > 2 else []
+    own = np.array([[name == other and name in learnt for other in proposals] for name, _ in keys])
     part = fair_means(by_part, own)
-    by_class = areas[:, -1] if areas.shape[1] > len(proposals) else part
+    with_classes = areas.shape[1] > len(proposals)
+    by_class = areas[:, -1] if with_classes else part
+    # classes are one proposal more, and nobody's own; a net that has learnt them sees them best
+    judged = np.column_stack([own, np.zeros(len(keys), dtype=bool)]) if with_classes else own
     scores = {key: (float(by_class[i]), float(part[i])) for i, key in enumerate(keys)}
     by_proposal = {
         key: dict(zip(proposals, row.tolist(), strict=True))
         for key, row in zip(keys, by_part, strict=True)
     }
-    mean = {key: float(np.mean(value)) for key, value in scores.items()}
+    mean = dict(zip(keys, fair_means(areas, judged).tolist(), strict=True))
     best = max(mean.values())
     name = next(key[0] for key in mean if mean[key] >= best - TIE)
     row = keys.index((name, True))
     # a single judge may care for lengths only, such as clusters of a net's confidence
-    unit = bool(np.median(areas[row] - areas[row - 1]) >= -TIE)
-    return RepresentationChoice(name, replace(base, unit_norm=unit), scores, by_proposal)
+    unit = bool(np.median(areas[row] - areas[row - 1]) >= -UNIT_TIE)
+    return RepresentationChoice(name, replace(base, unit_norm=unit), scores, by_proposal, mean)
 
 
 def fair_means(area: NDArray[np.float64], own: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -211,12 +228,26 @@ def _some_groups(group: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     return new[code.reshape(-1)]
 
 
-def _parts(
-    z: Tensor, label: NDArray[np.int64], generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """Clusters within each class, at least two where there is only one, (n,)."""
-    code = torch.as_tensor(label, device=z.device)
-    part = cells_within(z, code, calibration_rows=len(z), generator=generator)
+def voted_labels(kept: Mapping[str, Tensor], label: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The class that most neighbours of a row have, over all representations, (n,).
+
+    A row has no vote of its own: that is the one label that may be flipped.
+    """
+    n = len(label)
+    votes = np.zeros((n, int(label.max()) + 1))
+    for z in kept.values():
+        direction = unit_norm(z)
+        index = nearest(direction, direction, min(VOTERS + 1, n))[1].cpu().numpy()
+        others = index != np.arange(n)[:, None]  # a copy may stand in for the row itself
+        for column, counts in zip(index.T, others.T, strict=True):
+            np.add.at(votes, (np.arange(n), label[column]), counts)
+    return np.asarray(votes.argmax(axis=1))
+
+
+def _parts(z: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Clusters of directions, at least two, (n,)."""
+    z, one = unit_norm(z), torch.zeros(len(z), dtype=torch.long, device=z.device)
+    part = cells_within(z, one, calibration_rows=len(z), generator=generator)
     if int(part.max()) == 0:
         part = cluster(z, 2, generator)
     return part.cpu().numpy()
