@@ -12,7 +12,10 @@ from giw.methods.giw_plus import (
     CLASSES,
     COUNTS,
     FIRST_COUNTS,
+    HANDOVER,
+    HELD,
     HISTOGRAM,
+    MOST_HELD,
     MOVED,
     STEP,
     steady_weights,
@@ -217,7 +220,20 @@ def test_points_surely_inside_are_held_out_and_others_keep_a_share_of_their_risk
         method._inside(params, batch), torch.tensor([1.0, 0.4, 0.32, 0.0, 1.0, 0.08])
     )
     soft = replace(method, hold_out=False)
-    torch.testing.assert_close(soft._inside(params, batch), 0.8 * batch.inside)
+    torch.testing.assert_close(soft._inside(start(soft, toy_net()), batch), 0.8 * batch.inside)
+
+
+@pytest.mark.parametrize(("weights", "sure", "held"), [
+    ("matched", MOST_HELD, True), ("matched", MOST_HELD + 1, False), ("steady", 500, True),
+])  # fmt: skip
+def test_many_points_surely_inside_are_trained_on_too(weights, sure, held):
+    """Unless steady weights need them as witnesses."""
+    method = GIWPlus(weights=weights, handover=0.8)
+    membership = torch.cat([torch.full((sure,), 0.95), torch.full((900,), 0.5)])
+    params = {HANDOVER: torch.tensor(0.8), HELD: method._holds(membership).float()}
+    found = method._handed_over(membership, params)
+    assert torch.all(found[:sure] == (1.0 if held else torch.tensor(0.8) * 0.95))
+    torch.testing.assert_close(found[sure:], torch.full((900,), 0.4))
 
 
 @pytest.mark.parametrize("rare", [False, True])

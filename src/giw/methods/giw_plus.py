@@ -18,7 +18,8 @@ This is the generalized risk of :mod:`giw.methods.giw` with a few things changed
   validation points inside carry the rest themselves. The risk is the same for every
   :math:`\kappa`, and a split in error costs less.
 - *Held-out points*: where :math:`s_j` is 0.9 or more, :math:`h_j` is set to one. Such points
-  are not trained on at all, and their losses keep telling the truth about the weights.
+  are not trained on at all, and their losses keep telling the truth about the weights. Where there
+  are more than fifty of them, matched weights can do without, and training cannot.
 - *Copies*: each validation point comes K times, moved about where training moves images about
   too, jittered along the data where points are no images. The first copy is the point as it is.
 - *Alignment*: in the hidden layer, copies of points outside are pulled towards training points of
@@ -71,10 +72,11 @@ WEIGHTS = ("matched", "steady", "batch", "uniform")
 HISTOGRAM, CLASSES, ALPHA = f"{OWN}histogram", f"{OWN}class_ratio", f"{OWN}alpha"
 FIRST_COUNTS, COUNTS = f"{OWN}first_counts", f"{OWN}counts"
 PHASE, STEP = f"{OWN}phase", f"{OWN}step"
-HANDOVER, TRUST = f"{OWN}handover", f"{OWN}trust"
+HANDOVER, TRUST, HELD = f"{OWN}handover", f"{OWN}trust", f"{OWN}held"
 MOVED = f"{OWN}moved"  # there where copies are moved about
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
 SURE = 0.9  # membership from which on a point is inside, and not trained on
+MOST_HELD = 50  # such points: more of them are worth more in training than as witnesses
 FEWEST_UNSEEN = 50  # training rows kept back that can stand for all
 
 
@@ -106,8 +108,9 @@ class GIWPlus(GIW):
         How far matched losses are believed: their ratio :math:`g` becomes
         :math:`1 + \lambda (g - 1)`. With 0 only class shares weigh.
     hold_out : bool, default=True
-        Hand points over whole that are inside almost surely; steady weights follow the modes of
-        losses by them. Without it, modes count as they did on the pretrained net.
+        Hand points over whole that are inside almost surely, where they are fifty or fewer; steady
+        weights follow the modes of losses by them, however many. Without it, modes count as they
+        did on the pretrained net.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
     augment : bool, default=True
@@ -172,13 +175,14 @@ class GIWPlus(GIW):
             found[MOVED] = torch.ones((), device=device)
         if self.average > 0:
             found |= first_averages(params)
+        member = _membership(split, evidence.y_val)
+        found[HELD] = self._holds(member).to(handover)
         if split is not None:
-            member = _membership(split, evidence.y_val)
-            found[ALPHA] = self._handed_over(member, handover).mean()
+            found[ALPHA] = self._handed_over(member, found).mean()
         if self.weights == "steady":
-            found |= validation_ratios(evidence, _membership(split, evidence.y_val))
+            found |= validation_ratios(evidence, member)
         if self.weights == "matched":
-            found[CLASSES] = _class_ratio(evidence, _membership(split, evidence.y_val))
+            found[CLASSES] = _class_ratio(evidence, member)
         return found
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
@@ -223,13 +227,18 @@ class GIWPlus(GIW):
         """Whether losses need to be matched at all."""
         return self.trust > 0
 
-    def _handed_over(self, membership: Tensor, handover: Tensor) -> Tensor:
+    def _holds(self, membership: Tensor) -> Tensor:
+        """Whether points that are surely inside are kept out of training."""
+        few = (membership >= SURE).sum() <= MOST_HELD
+        return few | (self.weights == "steady") if self.hold_out else torch.zeros_like(few)
+
+    def _handed_over(self, membership: Tensor, params: Params) -> Tensor:
         """How far training data carry the risk of each validation point."""
-        share = handover * membership
-        return torch.where(membership >= SURE, 1.0, share) if self.hold_out else share
+        handover, held = params[HANDOVER].detach(), params[HELD].detach()
+        return torch.where((membership >= SURE) & (held > 0), 1.0, handover * membership)
 
     def _inside(self, params: Params, batch: Batch) -> Tensor:
-        return self._handed_over(batch.inside, params[HANDOVER].detach())
+        return self._handed_over(batch.inside, params)
 
     def _alpha(self, params: Params, batch: Batch) -> Tensor:
         """Mean over all validation points; without a split, over the batch."""
