@@ -44,4 +44,13 @@ def test_pictures_and_links_of_the_page_are_there():
     links = re.findall(r"\]\(([^)]+)\)", PAGE)
     assert len(links) > 5
     for link in links:
-        assert (ROOT / "docs" / link).exists(), link
+        name, _, anchor = link.partition("#")
+        target = ROOT / "docs" / (name or "results.md")
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def anchors(page):
+    """Of the headings of a page, as the pages of the documentation name them."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [re.sub(r"[^a-z0-9 _-]", "", head.lower()).strip().replace(" ", "-") for head in heads]
