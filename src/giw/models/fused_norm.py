@@ -46,6 +46,8 @@ class FusableNorm(nn.BatchNorm2d):
     ) -> Tensor:
         """``max(norm(x) + shortcut, 0)``, or less of it."""
         if self._fuses(x, shortcut):
+            x = x.contiguous(memory_format=LAST)
+            shortcut = None if shortcut is None else shortcut.contiguous(memory_format=LAST)
             return (self._fused if self.training else self._judged)(x, shortcut, relu)
         z = super().forward(x)
         z = z if shortcut is None else z + shortcut
@@ -70,10 +72,10 @@ class FusableNorm(nn.BatchNorm2d):
 
     def _fused(self, x: Tensor, shortcut: Tensor | None, relu: bool) -> Tensor:
         out: Tensor = _Norm.apply(
-            x.contiguous(memory_format=LAST),
+            x,
             self.weight,
             self.bias,
-            None if shortcut is None else shortcut.contiguous(memory_format=LAST),
+            shortcut,
             self.running_mean,
             self.running_var,
             self.num_batches_tracked,
@@ -89,8 +91,6 @@ class FusableNorm(nn.BatchNorm2d):
         if mean is None or var is None:
             raise AssertionError("track_running_stats was checked")
         stats = torch.stack([mean, (var + self.eps).rsqrt()])
-        shortcut = None if shortcut is None else shortcut.contiguous(memory_format=LAST)
-        x = x.contiguous(memory_format=LAST)
         return passes.normalise(x, stats, self.weight, self.bias, shortcut, relu)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import as_generator, as_labels, as_points
-from giw.support.cells import cells_within, cluster, neighbour_agreement
+from giw.support.cells import CLUSTERS, ROWS_PER_CLUSTER, cluster, neighbour_agreement
 from giw.support.hiding import MOST_HIDDEN, REST, hidden_aurocs
 from giw.support.scorers import KNN
 from giw.support.scorers.knn import nearest
@@ -246,8 +246,8 @@ def voted_labels(kept: Mapping[str, Tensor], label: NDArray[np.int64]) -> NDArra
 
 def _parts(z: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
     """Clusters of directions, at least two, (n,)."""
-    z, one = unit_norm(z), torch.zeros(len(z), dtype=torch.long, device=z.device)
-    part = cells_within(z, one, calibration_rows=len(z), generator=generator)
+    z = unit_norm(z)
+    part = cluster(z, min(CLUSTERS, len(z) // ROWS_PER_CLUSTER), generator)
     if int(part.max()) == 0:
         part = cluster(z, 2, generator)
     return part.cpu().numpy()
