@@ -120,6 +120,10 @@ def test_images_are_moved_and_tables_are_jittered():
     still = x_val.repeat(4, 1, 1, 1)
     assert (moved[3:] - still[3:]).abs().amax((1, 2, 3)).min() > 0.01
     assert torch.equal(method._copies(still_params, x, x_val).x, x_val)  # nothing to copy for
+    fewer = x[:5]  # no room for a second round
+    assert torch.equal(method._copies(params, fewer, x_val).x, x_val)
+    assert len(method._copies(params, x[:6], x_val).x) == 6
+    assert not torch.equal(replace(method, copies=1)._copies(params, x[:6], x_val).x, x_val)
     table, table_val = x.flatten(1), x_val.flatten(1)
     noisy = method._copies(still_params, table, table_val).x - table_val.repeat(4, 1)
     assert 0 < noisy[3:].abs().max() < 0.1

@@ -21,7 +21,8 @@ This is the generalized risk of :mod:`giw.methods.giw` with a few things changed
   are not trained on at all, and their losses keep telling the truth about the weights. Where there
   are more than fifty of them, matched weights can do without, and training cannot.
 - *Copies*: each validation point comes K times, moved about where training moves images about
-  too, jittered along the data where points are no images. The first copy is the point as it is.
+  too and a batch has room for two rounds, jittered along the data where points are no images. The
+  first copy is the point as it is.
 - *Alignment*: in the hidden layer, copies of points outside are pulled towards training points of
   their class and pushed away from others, as in :mod:`giw.methods.ccsa`. A pair counts by the
   weight of its training point, so that flipped labels pull nothing, and by :math:`1 - h_j`.
@@ -115,7 +116,8 @@ class GIWPlus(GIW):
         Copies of each validation point a step, as far as they are no more than a training batch.
     augment : bool, default=True
         Move copies about where points are images and training moves images about as well. Where
-        training does not, moved copies are another domain, and the net keeps the two apart.
+        training does not, moved copies are another domain, and the net keeps the two apart. Where
+        a step has no room for a second round, points are many, and none is moved.
     noise : float, default=0.1
         Largest amount of the difference of two training points that is added to a copy where
         points are no images.
@@ -249,12 +251,13 @@ class GIWPlus(GIW):
         """Copies of the validation points; the first round is as it is where there are more."""
         n, m = len(x), len(x_val)
         jittering = self.noise > 0 and not are_images(x_val)
-        rounds = max(1, min(self.copies, n // m)) if jittering or MOVED in params else 1
+        moving = MOVED in params and n >= 2 * m  # more points need it less than they suffer by it
+        rounds = max(1, min(self.copies, n // m)) if jittering or moving else 1
         plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
         uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 7)
         uniform = uniform[plain:]
         copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
-        if MOVED in params:
+        if moving:
             copied = moved_images(copied, uniform[:, :MOVES])
         if jittering:
             # batches come in random order, so that neighbours are random pairs

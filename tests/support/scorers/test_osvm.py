@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.svm import OneClassSVM
 
+from giw.support.scorers import osvm
 from giw.support.scorers.osvm import OSVM, PUBLISHED_THRESHOLDS
 
 
@@ -28,6 +29,17 @@ def test_the_narrow_kernel_recognises_copies_and_nothing_else():
     assert bool((scorer.score(train) < -PUBLISHED_THRESHOLDS["text"]).all())
     fresh = torch.from_numpy(rng.normal(size=(40, 6)))
     assert bool((scorer.score(fresh) > -PUBLISHED_THRESHOLDS["code"]).all())
+
+
+def test_the_cache_holds_the_whole_kernel():
+    rows = torch.eye(600, dtype=torch.float64)
+    assert OSVM().fit(rows).machine.cache_size * 2**20 >= 4 * 600**2
+    assert OSVM().fit(rows[:2]).machine.cache_size == 1
+
+
+def test_the_cache_has_a_bound(monkeypatch):
+    monkeypatch.setattr(osvm, "MOST_CACHE", 1)
+    assert OSVM().fit(torch.eye(600, dtype=torch.float64)).machine.cache_size == 1
 
 
 def test_unfitted_is_said():
