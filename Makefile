@@ -42,7 +42,7 @@ check: $(VENV)/.dev  ## lint and types
 	@$(BIN)/mypy
 
 fast: $(VENV)/.dev
-	@$(BIN)/python -m pytest --numprocesses 2
+	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 docs: $(VENV)/.docs  ## the documentation as a site in site/, which opens from the disk
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

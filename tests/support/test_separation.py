@@ -104,7 +104,7 @@ def test_features_that_separate_keep_the_interval_short():
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
-@pytest.mark.parametrize("m", [20, 200, 2_000])
+@pytest.mark.parametrize("m", [20, 200, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_the_interval_covers_where_inside_and_outside_overlap(share, m):
     """Six classes of nine are known; AUROC of the other three is about 0.65.
 
