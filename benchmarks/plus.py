@@ -267,6 +267,8 @@ def report_tables(rows: list[dict]) -> None:
     methods = list(dict.fromkeys(row["method"] for row in rows))
     methods.sort(key=lambda m: NETS.index(m) if m in NETS else len(NETS))
     rivals = [m for m in ("train_only", "val_only", "pooled", "giw") if m in methods]
+    if not rivals or "giw_plus" not in methods:
+        return print(f"{len(rows)} rows of {', '.join(methods)}: nothing to compare giw_plus with")
     print("| task | shift | " + " | ".join(methods) + " | giw_plus minus best (95 %) |")
     print("| --- " * (len(methods) + 3) + "|")
     under, counts = [], []

@@ -36,6 +36,12 @@ def test_rows_are_appended_below_one_head_and_a_torn_line_is_dropped(plus, tmp_p
     assert path.read_text().count("accuracy") == 1
 
 
+@pytest.mark.parametrize("method", ["giw", "giw_plus"])
+def test_rows_of_one_method_are_counted_and_compared_with_nothing(plus, capsys, method):
+    plus.report_tables([{**row, "method": method} for row in ROWS])
+    assert capsys.readouterr().out == f"2 rows of {method}: nothing to compare giw_plus with\n"
+
+
 def test_what_a_file_has_is_not_done_again(plus, tmp_path, monkeypatch):
     path, asked = tmp_path / "rows.csv", []
 
