@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tests.report.test_accuracy import experiment_of, row_of
+from tests.report.made_up import made_up
+from tests.report.test_accuracy import PLACE, experiment_of, row_of
 
+from giw.bench.plan import Run
 from giw.report.agreement import agrees, difference_sheet, trials_sheet
+from giw.report.cells import Place, gather
 from giw.report.paper import PaperFigure
 from giw.report.standing import standings
 
@@ -43,9 +46,20 @@ def test_differences_stand_in_the_papers_order_and_agreement_is_counted():
     assert not cells["GIW"].bold
     assert cells["DIW"].text == "+0.1"
     assert cells["DIW"].bold
-    assert cells["CCSA"].missing
-    assert "Pooled" not in cells
+    assert list(cells) == ["setting", "DIW", "GIW"]  # the paper has no Pooled
     assert "in 1 of 2 cells" in sheet.notes[1]
+    assert sheet.notes[2].endswith("Val-only, Pretrain-val, Reweight, MW-Net, R-DIW, CCSA, DANN.")
+
+
+def test_a_method_that_ran_in_another_setting_is_missing_in_this_one():
+    other = Place("mnist", "iii", "label_noise_0.2")
+    runs = [made_up(Run(*PLACE, "giw", t, epochs=20), 0.9) for t in range(2)]
+    runs += [made_up(Run(*other, "ccsa", t, epochs=20), 0.9) for t in range(2)]
+    (experiment,), _ = gather(runs)
+    sheet = difference_sheet(experiment, "honest")
+    cells = dict(zip(sheet.head, row_of(sheet, "support shift"), strict=True))
+    assert cells["CCSA"].missing
+    assert not cells["GIW"].missing
 
 
 def test_trials_at_or_above_the_paper_are_counted():

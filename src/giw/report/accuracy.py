@@ -79,10 +79,21 @@ def pairing_notes(standing: Mapping[Place, Standings]) -> list[str]:
     return notes
 
 
+def methods_run(experiment: Experiment, protocol: str) -> list[str]:
+    """Methods with at least one run as they are, in the order of the tables."""
+    ran = {k.method for k in experiment.cells if k.protocol == protocol and not k.variant}
+    return [method for method in experiment.methods if method in ran]
+
+
+def absent_note(wanted: Sequence[str], ran: Collection[str]) -> list[str]:
+    """Whose columns are left out: those that would say nothing but missing."""
+    absent = [name_of(method) for method in wanted if method not in ran]
+    return [f"Missing, not run in any of these settings: {', '.join(absent)}."] if absent else []
+
+
 def overview(experiment: Experiment, protocol: str) -> Sheet:
     """All settings by all methods under one protocol, as the paper's tables have them."""
-    ran = {k.method for k in experiment.cells if k.protocol == protocol and not k.variant}
-    methods = [m for m in experiment.methods if m in PAPER_METHODS or m in ran]
+    methods = methods_run(experiment, protocol)
     standing = {
         Place(*pair, shift): experiment.standings(Place(*pair, shift), protocol)
         for pair in DATASET_CASES
@@ -116,7 +127,12 @@ def overview(experiment: Experiment, protocol: str) -> Sheet:
         title=f"Test accuracy, {experiment.name}, {protocol} protocol",
         head=["setting", *map(name_of, methods)],
         groups=groups,
-        notes=[MEASURE, BOLD, trials_note(rows), *_split_note(methods), *pairing_notes(standing)],
+        notes=[
+            *(MEASURE, BOLD, trials_note(rows)),
+            *absent_note(PAPER_METHODS, methods),
+            *_split_note(methods),
+            *pairing_notes(standing),
+        ],
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from giw.bench.plan import PAPER_METHODS, PROTOCOLS
-from giw.report.accuracy import signed
+from giw.report.accuracy import absent_note, methods_run, signed
 from giw.report.cells import DATASET_CASES, Experiment, Key, Place
 from giw.report.paper import PaperFigure, paper_accuracy
 from giw.report.sheet import MISSING, Entry, Group, Sheet
@@ -35,13 +35,15 @@ def agrees(row: Row, paper: PaperFigure) -> bool:
 
 def difference_sheet(experiment: Experiment, protocol: str) -> Sheet:
     """Ours minus the paper's, method by method; bold where a test does not tell them apart."""
+    ran = methods_run(experiment, protocol)
+    methods = [method for method in COMPARED if method in ran]
     groups, compared, agreed = [], 0, 0
     for pair in DATASET_CASES:
         lines = []
         for shift in SHIFTS:
             place = Place(*pair, shift)
             line = [Entry(shift_name(shift))]
-            for method in COMPARED:
+            for method in methods:
                 row = experiment.row(Key(place, protocol, method))
                 paper = paper_accuracy(*place, method)
                 if row is None or paper is None:
@@ -57,13 +59,14 @@ def difference_sheet(experiment: Experiment, protocol: str) -> Sheet:
     return Sheet(
         name=f"differences-{experiment.slug}-{protocol}",
         title=f"Difference from the paper, {experiment.name}, {protocol} protocol",
-        head=["setting", *map(name_of, COMPARED)],
+        head=["setting", *map(name_of, methods)],
         groups=groups,
         notes=[
             "Our mean test accuracy minus the paper's, in points.",
             f"Bold: in {agreed} of {compared} cells a two-sided Welch test does not tell our mean "
             "from the paper's (five trials) at the 5 % level. The paper's spread leaves out the "
             "draw of validation points, which is the same in all its trials.",
+            *absent_note(COMPARED, methods),
         ],
     )
 
