@@ -7,6 +7,9 @@ numpy comes in and goes out through :func:`as_tensor` and :func:`like`, without 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,6 +172,51 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
 def like(tensor: Tensor, original: Any) -> Any:
     """Give back what came in: a tensor for a tensor, a numpy array for anything else."""
     return tensor if isinstance(original, Tensor) else tensor.detach().cpu().numpy()
+
+
+def check_columns(
+    names: Sequence[Any], val_names: Sequence[Any], called: tuple[str, str] = ("X", "X_val")
+) -> None:
+    """Two frames need the same columns in the same order; the way out depends on what differs."""
+    names, val_names, (first, second) = list(names), list(val_names), called
+    if names == val_names:
+        return
+    if sorted(map(str, names)) == sorted(map(str, val_names)):
+        raise ValueError(
+            f"{second} has the columns of {first} in another order; "
+            f"pass {second}[list({first}.columns)]"
+        )
+    lacks = [name for name in names if name not in val_names]
+    more = [name for name in val_names if name not in names]
+    parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
+    raise ValueError(f"{second} {' and '.join(parts)}; both need the same columns")
+
+
+def as_device(name: str | torch.device) -> torch.device:
+    """A device that is there; "auto" is the GPU if there is one."""
+    if isinstance(name, str) and name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)  # a GPU that is not there is missed only now
+    except (RuntimeError, TypeError, AssertionError) as error:
+        said = (str(error).splitlines() or ["no such device"])[0]
+        raise ValueError(
+            f"device {name!r} cannot be used: {said}; pass 'auto', 'cpu' or the name of a GPU that "
+            "is there, such as 'cuda:0'"
+        ) from error
+    return device
+
+
+def callers_level() -> int:
+    """``stacklevel`` at which a warning names the line that called this package.
+
+    For ``warnings.warn`` in the function that calls this one, however deep in the package it is.
+    """
+    home, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def check_positive(value: float, name: str) -> float:

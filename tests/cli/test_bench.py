@@ -73,6 +73,22 @@ def test_hours_are_not_started_where_nobody_can_be_asked(tmp_path, monkeypatch):
     assert list(tmp_path.glob("*.json")) == []
 
 
+def test_a_device_that_is_not_there_is_refused_before_anything_is_planned(tmp_path):
+    done = bench(tmp_path / "new", "--device", "tpu", "--dry-run")
+    assert done.exit_code == 2
+    assert "device 'tpu' cannot be used" in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+def test_a_damaged_result_is_still_to_do(tmp_path):
+    folder = tmp_path / "new"
+    folder.mkdir()
+    run = Run("mnist", "iii", "support", "val_only", 0, epochs=1)
+    Store(folder).path(run).write_text("garbage")
+    done = bench(folder, "--dry-run")
+    assert "0 done, 2 to do" in done.output
+
+
 def test_a_dry_run_needs_no_data_and_does_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "_check_data", CHECK_DATA)
     monkeypatch.setattr(engines, "paper_samples", None)

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import make_classification
 from tests.browser import DESK, PHONE, look_at
 
 import giw
@@ -174,6 +175,23 @@ def test_data_that_are_alike_are_called_alike():
     assert found.recommendation.method in ("plain", "giw")
     assert "alike" in found.recommendation.answer or "too few" in found.recommendation.answer
     assert found.effective_share > 0.7
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("case", ["validation rows are training rows", "training rows repeat"])
+def test_copies_are_no_shift(case, seed):
+    """A model that has seen a row's copy is not surprised by it; the difference is no shift."""
+    X, y = make_classification(500, 8, n_informative=5, random_state=seed)
+    X_val, y_val, X, y = X[400:], y[400:], X[:400], y[:400]
+    if case == "training rows repeat":
+        X, y = np.repeat(X, 3, axis=0), np.repeat(y, 3)
+        note = "800 training rows are copies of others and take no part in tests."
+    else:
+        X_val, y_val = X[:100], y[:100]
+        note = "100 of 100 validation rows are training rows too"
+    found = giw.diagnose(X, y, X_val, y_val)
+    assert not any(test.found for test in found.shifts)
+    assert any(line.startswith(note) for line in found.notes)
 
 
 def test_without_validation_labels_only_features_are_compared(tmp_path):

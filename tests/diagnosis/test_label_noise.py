@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from giw.diagnosis.label_noise import CrossFitted, cross_fit, look_for_noise
+from giw.diagnosis.label_noise import CrossFitted, cross_fit, look_for_noise, twins
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(500, 2)) + 4 * np.repeat([0, 1], 250)[:, None]
@@ -32,6 +32,22 @@ def test_the_rate_of_flipped_labels_is_found_and_the_flipped_rows_are_listed():
     assert len(found.suspects) == 20
     assert all(flipped[s.row - 1000] for s in found.suspects)
     assert all({s.label, s.likely} == {"no", "yes"} for s in found.suspects)
+
+
+def test_a_validation_row_that_is_a_training_row_is_judged_by_the_forest_without_it():
+    label = np.random.default_rng(4).integers(0, 2, 500)
+    both = np.concatenate([Z[:50], Z_VAL[:20]])
+    fitted = cross_fit(Z, label, both, classes=2, generator=np.random.default_rng(1))
+    for forest in fitted.val:
+        assert_allclose(forest[:50], fitted.train[:50])
+    assert np.ptp(fitted.val[:, 50:], axis=0).max() > 0
+
+
+def test_twins_are_found_where_something_is_measured():
+    assert twins(Z, np.concatenate([Z[[7, 3]], Z_VAL[:1]])).tolist() == [7, 3, -1]
+    categories = np.arange(40.0)[:, None] % 3
+    assert twins(categories, categories[:2]).tolist() == [-1, -1]
+    assert len(twins(Z, Z[:0])) == 0
 
 
 def test_a_row_never_votes_for_itself():

@@ -235,3 +235,31 @@ def test_the_module_is_copied_and_lazy_layers_follow_random_state():
         assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(*found)
     assert lazy[0].has_uninitialized_params()
+
+
+class LooksUp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.last = nn.Embedding(5, 3), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.last(self.table(x.long()).flatten(1))
+
+
+@pytest.mark.parametrize("method", ["giw_plus", "pooled_plus"])
+def test_codes_of_an_embedding_are_not_jittered(method, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a code was moved")
+
+    monkeypatch.setattr("giw.methods.giw_plus.jittered", refuse)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (80, 2)).astype(np.float32)
+    sides = {"X_val": X[60:], "y_val": X[60:, 0] > 2}
+
+    def fit(module):
+        clf = giw.GIWClassifier(module, method=method, max_epochs=2, random_state=0)
+        return clf.fit(X[:60], X[:60, 0] > 2, **sides)
+
+    assert fit(LooksUp()).predict(X).shape == (80,)
+    with pytest.raises(AssertionError, match="a code was moved"):
+        fit(nn.Linear(2, 2))

@@ -7,16 +7,22 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
+    StackingClassifier,
+    VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import giw
 from giw.estimators import ShrunkWeightsWarning
 from giw.estimators.ratios import RATIOS
+from giw.estimators.weighted_fit import takes_weights, weight_keyword
 
 
 def problem(seed=0, n=240, m=45, noise=0.3):
@@ -224,6 +230,57 @@ def test_regression_follows_the_validation_data_where_training_has_none():
     plain = np.abs(base.fit(X, y).predict(Xt) - truth(Xt)).mean()
     assert error < 0.5 * plain
     assert reg.weight_[off].mean() < 0.3 * reg.weight_[~off].mean()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_linear_truth_is_no_reason_to_doubt_training_data(seed):
+    """A linear model of 60 points beats trees of everything here; linear models say why."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(260, 10))
+    y = X @ rng.normal(size=10) > 0
+    clf = giw.ReweightedClassifier(forest(), random_state=0)
+    clf.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
+    assert clf.val_share_ < 0.4
+    reg = giw.ReweightedRegressor(RandomForestRegressor(20, random_state=0), random_state=0)
+    slope = X @ np.arange(10.0)
+    reg.fit(X[:200], slope[:200], X_val=X[200:], y_val=slope[200:])
+    assert reg.val_share_ < 0.4
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
+        StackingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}),
+    ],
+)
+def test_estimators_that_hand_weights_on_are_taken(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] > 0
+    clf = giw.ReweightedClassifier(estimator, random_state=0)
+    clf.fit(X[:120], y[:120], X_val=X[120:150], y_val=y[120:150])
+    assert clf.score(X[150:], y[150:]) > 0.9
+
+
+def test_a_warning_names_the_line_that_called_fit():
+    rng = np.random.default_rng(0)
+    X, Xv = rng.normal(size=(40, 2)), rng.normal(size=(10, 2))
+    with pytest.warns(UserWarning, match="inside the training support") as caught:
+        giw.ReweightedClassifier(forest()).fit(X, X[:, 0] > 0, X_val=Xv + 100, y_val=Xv[:, 0] > 0)
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(UserWarning, match="no validation data") as caught:
+        giw.ReweightedClassifier(forest()).fit(X, X[:, 0] > 0)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_one_that_holds_an_estimator_without_weights_is_refused():
+    votes = VotingClassifier([("a", LogisticRegression()), ("b", KNeighborsClassifier())])
+    assert not takes_weights(votes)
+    assert takes_weights(votes.set_params(b="drop"))
+    with pytest.raises(ValueError, match="VotingClassifier takes no sample_weight"):
+        weight_keyword(votes.set_params(b=KNeighborsClassifier()))
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,21 @@ def test_without_training_points_it_is_the_agresti_coull_interval():
     found = risk_from_losses(right)
     center = 17 / 24
     half = norm.ppf(0.975) * np.sqrt(center * (1 - center) / 24)
-    assert found.estimate == pytest.approx(center)
+    assert found.estimate == 0.75  # caution is for the interval
     assert found.interval == pytest.approx((center - half, center + half))
     assert found.interval == pytest.approx(found.val_interval)
     assert found.val_estimate == 0.75
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=40),
+    st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=40),
+)
+def test_the_estimate_lies_between_its_two_sources(val, train):
+    found = risk_from_losses(np.array(val), train_loss=np.array(train), weight=np.ones(len(train)))
+    low, high = sorted([found.val_estimate, found.train_estimate])
+    assert low - 1e-12 <= found.estimate <= high + 1e-12
+    assert found.interval[0] <= found.val_estimate <= found.interval[1]
 
 
 def test_all_right_is_no_certainty():

@@ -5,6 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import giw
+from giw.methods import GIW
+from giw.objective import DynamicWeights
 
 TRAIN = torch.tensor([0.1, 0.4, 0.9, 1.6])
 VAL = torch.tensor([0.2, 0.5, 3.0])
@@ -16,6 +18,10 @@ def test_gradient_reaches_outside_points_and_weighted_training_points_only():
     objective(train, val, inside=np.array([True, True, False])).backward()
     torch.testing.assert_close(train.grad, 2 / 3 * objective.weight_ / 4)
     torch.testing.assert_close(val.grad, torch.tensor([0.0, 0.0, 1 / 3]))
+
+
+def test_weights_are_those_of_the_method():
+    assert giw.GIWObjective(alpha=0.5).weigh == DynamicWeights() == GIW().weigh
 
 
 def test_everything_inside_is_importance_weighting():

@@ -24,6 +24,20 @@ def test_repeated_categories_are_left_alone():
     assert first_occurrences(torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])) is None
 
 
+@pytest.mark.parametrize("values", [16, 17, 18, 19, 20, 21])
+def test_one_column_of_few_values_can_be_split_whatever_their_number(values):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, values, (500, 1)).astype(float)
+    split = giw.SupportSplitter(random_state=0).fit(z).split([[3.0], [3.0], [400.0]])
+    assert split.inside.tolist() == [True, True, False]
+
+
+def test_few_rows_that_occur_a_few_times_each_are_oversampled_and_dropped():
+    z = torch.randn(18, 2, generator=torch.Generator().manual_seed(0))
+    assert len(first_occurrences(z.repeat(4, 1))) == 18
+    assert first_occurrences(z.repeat(5, 1)) is None
+
+
 @pytest.mark.parametrize("calibration", ["leave_one_out", "hold_out"])
 def test_an_oversampled_training_set_gives_the_split_of_the_original(calibration):
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """The split as a user meets it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -377,3 +378,16 @@ def test_numbers_whose_squares_do_not_fit_are_refused(unit):
         float(giw.SupportSplitter(random_state=0).fit(unit * z.double()).split(unit * z).alpha)
         > 0.8
     )
+
+
+def test_columns_of_frames_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal([0, 10], size=(60, 2)), columns=["a", "b"])
+    splitter = giw.SupportSplitter(random_state=0).fit(frame[:50])
+    assert splitter.split(frame[50:]).alpha == splitter.split(frame[50:].to_numpy()).alpha
+    with pytest.raises(
+        ValueError, match=r"in another order; pass z_val\[list\(z_train.columns\)\]"
+    ):
+        splitter.split(frame[["b", "a"]])
+    with pytest.raises(ValueError, match=r"z_val lacks \['a'\] and also has \['c'\]"):
+        splitter.split(frame.rename(columns={"a": "c"}))

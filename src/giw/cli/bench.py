@@ -86,9 +86,10 @@ def bench(
         from giw.bench.plan import plan
         from giw.bench.store import Store
         from giw.bench.variants import check_variant
+        from giw.checks import as_device
         from giw.cli.bench_view import follow
 
-        device = default_device() if device == "auto" else device
+        device = default_device() if device == "auto" else str(as_device(device))
         kind = "cuda" if device.startswith("cuda") else "cpu"
         chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
         choice, filled_in = fill_in(chosen | {"trials": trials, "epochs": epochs}, kind)
@@ -142,10 +143,10 @@ def _look_ahead(
     kind = "cuda" if device.startswith("cuda") else "cpu"
     results = store.read_all()[0] if store.folder.is_dir() else []
     measured = measured_seconds(results, device_name(device))
-    todo = [run for run in runs if not store.has(run)]
+    finished = {result.run.key: result.accuracy for result in results}
+    todo = [run for run in runs if run.key not in finished]  # a damaged file is none
     jobs = group(todo)
     faster = speedup(processes, kind, measured=bool(measured))
-    finished = {result.run.key: result.accuracy for result in results}
     view = GridView(
         runs, jobs, lambda run: run_seconds(run, kind, measured), finished, processes, faster
     )

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from giw.checks import as_generator, as_labels
 from giw.data import TableSample
 from giw.diagnosis.features import Features, as_features
-from giw.diagnosis.label_noise import cross_fit, look_for_noise
+from giw.diagnosis.label_noise import cross_fit, look_for_noise, twins
 from giw.diagnosis.label_shift import label_test
 from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
@@ -25,6 +26,7 @@ from giw.diagnosis.shift_tests import (
     holm,
 )
 from giw.support import SupportSplit, SupportSplitter
+from giw.support.copies import first_occurrences
 from giw.weights import effective_sample_size
 
 MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
@@ -128,8 +130,10 @@ def diagnose(
     rows = tuple(replace(row, row=int(place_val[row.row])) for row in rows)
 
     step(STEPS[3])
-    few_train, few_val = train[:MOST_TESTED], val[:MOST_TESTED]
-    inside = few_val[np.asarray(split.inside)[:MOST_TESTED]]
+    # a copy is no new evidence, and a model that has seen one is not surprised by the other
+    once, once_val = _once(features.z_train[train]), _once(features.z_val[val])
+    few_train, few_val = train[once][:MOST_TESTED], val[once_val][:MOST_TESTED]
+    inside = few_val[np.asarray(split.inside)[once_val][:MOST_TESTED]]
     tests = _feature_tests(features, labels, few_train, few_val, generator)
 
     step(STEPS[4])
@@ -182,7 +186,12 @@ def diagnose(
         split=split,
         val_rows=tuple(place_val[val].tolist()),
         sizes=sizes,
-        notes=(*features.notes, *_reading_notes(drawn, drawn_val), *_sampling_notes(sizes)),
+        notes=(
+            *features.notes,
+            *_reading_notes(drawn, drawn_val),
+            *_sampling_notes(sizes),
+            *_copy_notes(features.z_train[train], features.z_val[val]),
+        ),
     )
 
 
@@ -248,6 +257,12 @@ def _sample(n: int, most: int, generator: np.random.Generator, label: Ints | Non
     return np.concatenate([rows, first[~np.isin(value, label[rows])]])
 
 
+def _once(z: NDArray[np.float64]) -> Ints:
+    """The rows without copies of earlier ones; all of them where rows repeat by nature."""
+    kept = first_occurrences(torch.as_tensor(z))
+    return np.arange(len(z)) if kept is None else kept
+
+
 def _split(
     features: Features, labels: _Labels, train: Ints, val: Ints, generator: np.random.Generator
 ) -> SupportSplit:
@@ -292,6 +307,19 @@ def _reading_notes(*sides: TableSample | None) -> list[str]:
         for name, side in zip(("training", "validation"), sides, strict=True)
         if side is not None
     ]
+
+
+def _copy_notes(z: NDArray[np.float64], z_val: NDArray[np.float64]) -> list[str]:
+    copies, also = len(z) - len(_once(z)), int((twins(z, z_val) >= 0).sum())
+    notes = []
+    if copies:
+        notes.append(f"{copies:,} training rows are copies of others and take no part in tests.")
+    if also:
+        notes.append(
+            f"{also:,} of {len(z_val):,} validation rows are training rows too: they look more "
+            "familiar than new rows would."
+        )
+    return notes
 
 
 def _sampling_notes(sizes: Sizes) -> list[str]:

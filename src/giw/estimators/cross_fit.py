@@ -40,6 +40,7 @@ class CrossFit:
 
     train: Vector  # (n, 2) under the pooled model, under the validation model
     val: Vector  # (m, 2)
+    rival: Vector  # (m,) under a pooled model of the kind that the validation model is
     fold: NDArray[np.int64]  # (n,)
     val_fold: NDArray[np.int64]  # (m,)
 
@@ -72,7 +73,7 @@ def cross_fit(
     fold = stratified_folds(strata, folds, generator)
     val_fold = stratified_folds(val_strata, folds, generator)
     linear = LogisticRegression(max_iter=300) if classifies else Ridge()
-    train, val = np.zeros((n, 3)), np.zeros((m, 3))
+    train, val = np.zeros((n, 3)), np.zeros((m, 4))
     for k in range(folds):
         mine, val_mine = fold == k, val_fold == k
         rest = np.flatnonzero(~mine)
@@ -80,20 +81,23 @@ def cross_fit(
         x_k, y_k = rows_of(X_val, ~val_mine), y_val[~val_mine]
         half = (len(rest) + len(y_k)) / 2
         weight = np.r_[np.full(len(rest), half / len(rest)), np.full(len(y_k), half / len(y_k))]
-        both = stacked(rows_of(X, rest), x_k)
-        pooled = fit_weighted(estimator, both, np.concatenate([y[rest], y_k]), weight)
+        both, labels = stacked(rows_of(X, rest), x_k), np.concatenate([y[rest], y_k])
+        pooled = fit_weighted(estimator, both, labels, weight)
         alone = fit_plain(estimator, x_k, y_k)
         line = fit_plain(linear, z[1][~val_mine], y_k)
         tables = ((X, X_val), (X, X_val), z)
         for j, (model, (a, b)) in enumerate(zip((pooled, alone, line), tables, strict=True)):
             train[mine, j] = judge(model, rows_of(a, mine), y[mine])
             val[val_mine, j] = judge(model, rows_of(b, val_mine), y_val[val_mine])
+        pooled_line = fit_weighted(linear, np.vstack([z[0][rest], z[1][~val_mine]]), labels, weight)
+        val[val_mine, 3] = judge(pooled_line, z[1][val_mine], y_val[val_mine])
     if not classifies:
         # the smallest typical miss: one unit for all, so that they can be compared
-        scale = float(max(np.median(np.abs(val), axis=0).min() * 1.4826, 1e-12))
+        scale = float(max(np.median(np.abs(val[:, :3]), axis=0).min() * 1.4826, 1e-12))
         train, val = residual_loss(train, scale), residual_loss(val, scale)
     second = 2 if val[:, 2].mean() < val[:, 1].mean() else 1
-    return CrossFit(train[:, [0, second]], val[:, [0, second]], fold, val_fold)
+    rival = val[:, 3] if second == 2 else val[:, 0]
+    return CrossFit(train[:, [0, second]], val[:, [0, second]], rival, fold, val_fold)
 
 
 def refined(

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from giw.checks import as_generator, check_count
+from giw.checks import as_device, as_generator, callers_level, check_count
 from giw.estimators.epochs import cross_fitted_losses
 from giw.estimators.inputs import (
     as_net_input,
@@ -220,7 +220,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         seed = _seed(self.random_state, ranks)
         self._point_shape = tuple(x_train.shape[1:])
         self._fit_scaling(x_train)
-        device = _device(self.device)
+        device = as_device(self.device)
         data = Tensors(
             self._scaled(x_train).to(device), torch.as_tensor(codes).to(device),
             self._scaled(x_val).to(device), torch.as_tensor(val_codes).to(device),
@@ -300,13 +300,16 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 f"no validation data: {self.method} has nothing to adapt to and the net is trained "
                 "plainly; pass X_val and y_val from the test distribution",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=callers_level(),
             )
             return method_named("train_only")
         check_splitter(self.splitter)
+        method = method_named(self.method)
         if self.method in ("giw", "giw_plus"):
-            return method_named(self.method, split_on=self.split_on, splitter=self.splitter)
-        return method_named(self.method)
+            method = method_named(self.method, split_on=self.split_on, splitter=self.splitter)
+        # rows of an embedding have numbers, and there is none between two of them
+        takes_codes = isinstance(self.module, nn.Module) and holds_embedding(self.module)
+        return replace(method, noise=0.0) if takes_codes and isinstance(method, GIWPlus) else method
 
     def _with_reliance(
         self,
@@ -429,16 +432,6 @@ def _seed(random_state: Any, ranks: dist.ProcessGroup | None) -> int:
     return drawn[0]
 
 
-def _device(name: str | torch.device) -> torch.device:
-    if isinstance(name, str) and name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)  # a GPU that is not there is missed only now
-    except (RuntimeError, TypeError, AssertionError) as error:
-        said = (str(error).splitlines() or ["no such device"])[0]
-        raise ValueError(
-            f"device {name!r} cannot be used: {said}; pass 'auto', 'cpu' or the name of a GPU that "
-            "is there, such as 'cuda:0'"
-        ) from error
-    return device
+def holds_embedding(module: nn.Module) -> bool:
+    """Whether a net looks rows up by number."""
+    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 from torch import Tensor
 
-from giw.checks import as_labels, as_tensor
+from giw.checks import as_labels, as_tensor, check_columns
 from giw.estimators.rows import refuse_dates
 from giw.methods import METHODS
 from giw.support import SupportSplitter
@@ -138,17 +138,8 @@ def check_table(X: Any, name: str) -> None:
 
 def check_same_columns(X: Any, X_val: Any) -> None:
     """Two frames need the same columns in the same order; the way out depends on what differs."""
-    if not (hasattr(X, "columns") and hasattr(X_val, "columns")):
-        return
-    names, val_names = list(X.columns), list(X_val.columns)
-    if names == val_names:
-        return
-    if sorted(map(str, names)) == sorted(map(str, val_names)):
-        raise ValueError("X_val has the columns of X in another order; pass X_val[list(X.columns)]")
-    lacks = [name for name in names if name not in val_names]
-    more = [name for name in val_names if name not in names]
-    parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
-    raise ValueError(f"X_val {' and '.join(parts)}; both need the same columns")
+    if hasattr(X, "columns") and hasattr(X_val, "columns"):
+        check_columns(X.columns, X_val.columns)
 
 
 def check_same_scale(x: Tensor, other: Tensor, names: tuple[str, str]) -> None:

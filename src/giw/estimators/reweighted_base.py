@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from giw.checks import as_generator
+from giw.checks import as_generator, callers_level
 from giw.estimators.cross_fit import MANY, CrossFit, cross_fit, refined
 from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_same_columns, check_splitter, check_table
@@ -197,8 +197,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             fitted = fit_ratio(ratio, *at, inside, found.fold, found.val_fold)
             self._believe(fitted, inside)
         if self.val_share == "auto":
-            val_trust = mixture_share(found.val[:, 0], found.val[:, 1])
-            self.val_share_ = validation_share(self.weight_, inside, val_trust)
+            self.val_share_ = validation_share(self.weight_, inside, val_trust(found))
         if self.weights is None or inside.sum() <= 1:
             return
         if self.weigh_on == "loss" and self.trust_ > 0 and len(y) < MANY:
@@ -267,7 +266,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
     def _note(self, text: str, category: type[Warning] | None = None) -> None:
         self.notes_ = (*self.notes_, text)
         if category is not None:
-            warnings.warn(text, category, stacklevel=5)
+            warnings.warn(text, category, stacklevel=callers_level())
 
     def _checked_tables(self, X: Any, X_val: Any) -> Any:
         """X_val, a frame if X is one; columns are counted and named as scikit-learn does."""
@@ -290,6 +289,16 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         if is_frame(X) and not is_frame(X_val) and not sparse.issparse(X_val):
             return type(X)(np.asarray(X_val), columns=X.columns)
         return X_val.to_numpy() if is_frame(X_val) and not is_frame(X) else X_val
+
+
+def val_trust(found: CrossFit) -> float:
+    """How little training data help: what validation data alone are worth beside both, 0 to 1.
+
+    A linear model of validation data may beat pooled trees because the truth is linear, and not
+    because training data are wrong. So it must also beat the linear model of both.
+    """
+    pooled, alone = found.val.T
+    return min(mixture_share(pooled, alone), mixture_share(found.rival, alone))
 
 
 def _trusts(fitted: FittedRatio, inside: Vector) -> tuple[float, float]:

@@ -190,7 +190,11 @@ def risk_from_losses(
         parts = replace(parts, train=alpha**2 * variance, gap=alpha * (inner - train_mean))
     quantile = norm.ppf(0.5 + confidence / 2) if binary else t.ppf(0.5 + confidence / 2, m - 1)
     say, variance = (0.0, total / (m + extra)) if train_mean is None else parts.combine(m + extra)
-    estimate = mean - say * parts.gap
+    # the interval stays around the cautious mean; the estimate is the plain one, moved
+    plain = float(val_loss.mean())
+    plain_inner = float(member @ val_loss / member.sum()) if alpha > 0 else plain
+    gap = 0.0 if train_mean is None else alpha * (plain_inner - train_mean)
+    estimate = plain - say * gap
     bounds = (0.0, 1.0) if binary else (-np.inf, np.inf)
 
     def interval(center: float, spread: float) -> tuple[float, float]:
@@ -202,7 +206,7 @@ def risk_from_losses(
         interval=interval(mean, variance),
         confidence=confidence,
         metric=metric,
-        val_estimate=float(val_loss.mean()),
+        val_estimate=plain,
         val_interval=interval(mean, total / (m + extra)),
         train_estimate=train_mean,
         train_say=say,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,26 @@ def weight_keyword(estimator: BaseEstimator) -> str:
     while isinstance(last, Pipeline):
         name, last = last.steps[-1]
         prefix += f"{name}__"
-    if not has_fit_parameter(last, "sample_weight"):
+    if not takes_weights(last):
         raise ValueError(
             f"{type(last).__name__} takes no sample_weight in fit, so weights would be ignored; "
             "use an estimator that does, such as HistGradientBoostingClassifier, "
             "RandomForestClassifier or LogisticRegression"
         )
     return f"{prefix}sample_weight"
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Whether ``fit`` takes sample weights, or hands them on to estimators that do."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    parameters = inspect.signature(estimator.fit).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return False
+    held = getattr(estimator, "estimators", None) or getattr(estimator, "estimator", None) or []
+    members = [member for _, member in held] if isinstance(held, list) else [held]
+    members = [member for member in members if not isinstance(member, str)]  # "drop"
+    return bool(members) and all(takes_weights(member) for member in members)
 
 
 def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector) -> Any:

@@ -23,6 +23,7 @@ from typing import ClassVar
 from sklearn.base import clone
 from torch import Tensor
 
+from giw.checks import callers_level
 from giw.methods.plain import PlainMethod
 from giw.objective import DynamicWeights, Weigh, effective_share, generalized_risk
 from giw.support import SupportSplit, SupportSplitter, choose_representation
@@ -163,7 +164,7 @@ def level_within_reach(level: float, rows: int) -> float:
         f"{rows} training rows to compare with cannot give a p-value of {level:g}; validation "
         f"points are called outside at level {least:.3g} instead",
         UserWarning,
-        stacklevel=2,
+        stacklevel=callers_level(),
     )
     return least
 

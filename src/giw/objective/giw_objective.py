@@ -60,7 +60,7 @@ class GIWObjective:
         self,
         *,
         alpha: float,
-        bandwidth: str | float = "median",
+        bandwidth: str | float = "cross",
         ridge: float = 1e-5,
         upper: float = 50.0,
         group: dist.ProcessGroup | None = None,

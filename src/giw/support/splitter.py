@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from giw.checks import as_generator, as_labels, as_points, check_positive, like
+from giw.checks import as_generator, as_labels, as_points, check_columns, check_positive, like
 from giw.support.calibration import Sides, calibrate, conformal_rank, merge_cells
 from giw.support.cells import choose_cells
 from giw.support.halves import split_uneven_cells, tilt_of_cells, tilt_spread
@@ -197,12 +197,16 @@ class SupportSplitter(BaseEstimator):
         self.train_cell_share_ = _shares(torch.cat([fold.calibration_cell for fold in self.folds_]))
         self._doubt(sides, scorer, generator)
         self.n_features_in_ = rows.z.shape[1]
+        self.columns_ = list(z_train.columns) if hasattr(z_train, "columns") else None
         return self
 
     def split(self, z_val: Any, y_val: Any | None = None) -> SupportSplit:
         """Split validation features of shape (m, d), with labels of shape (m,) where known."""
         if not hasattr(self, "folds_"):
             raise ValueError("this splitter has seen no training features; call fit(z_train) first")
+        known = getattr(self, "columns_", None)
+        if known is not None and hasattr(z_val, "columns"):
+            check_columns(known, z_val.columns, ("z_train", "z_val"))
         z = self._as_validation(z_val)
         unseen = self._unseen(y_val, len(z))  # (m,)
         label = None
