@@ -140,6 +140,9 @@ def test_what_another_process_has_claimed_is_not_counted_as_done(tmp_path):
         (["--engine", "slurm"], "local, ray"),
         (["--protocol", "leaky"], "unknown protocol"),
         (["--variant", "n_val_few"], "unknown variant"),
+        (["--variant", "n_val_0"], "unknown variant"),
+        (["--variant", "plus_align_x"], "unknown variant"),
+        (["--variant", "plus_copies_1.5"], "unknown variant"),
         (["--variant", "out_to_in_1.5"], "unknown variant"),
     ],
 )

@@ -94,6 +94,23 @@ def test_a_word_among_measured_numbers_does_not_cost_the_column():
     assert TableEncoder.fit(table, categorical=["a"]).left_out == ("a",)
 
 
+def test_decimal_commas_are_named_and_do_not_cost_the_column():
+    values = [f"{j / 7:.3f}".replace(".", ",") for j in range(300)]
+    table = Table({"a": text(None, *values[1:]), "b": np.arange(300.0)}, source="train.csv")
+    with pytest.raises(
+        ValueError, match="column 'a' holds numbers with decimal commas, such as '0,143' in row 1"
+    ):
+        TableEncoder.fit(table)
+
+
+def test_the_word_among_numbers_is_named_and_not_the_numbers():
+    encoder = TableEncoder.fit(Table({"age": np.arange(30.0)}))
+    with pytest.raises(
+        ValueError, match=r"holds text \('unknown' in row 2\).*fit again and name it"
+    ):
+        encoder.encode(Table({"age": text("70", None, "unknown")}, source="new.csv"))
+
+
 def test_numbers_written_as_text_are_named_so():
     """They may be identifiers, so they are left out; the note says what to do if not."""
     table = Table({"id": text(*(f"{j:05d}" for j in range(300))), "b": np.arange(300.0)})

@@ -65,6 +65,11 @@ def test_missing_validation_labels_are_asked_for():
     assert "Label validation rows" in advice(kinds=("covariate",)).next_steps[-1]
 
 
+def test_labels_that_are_there_are_not_asked_for_again():
+    last = advice(kinds=("covariate", "class prior")).next_steps[-1]
+    assert "Too few labelled validation rows lie inside" in last
+
+
 def test_shares_in_words():
     assert percent(0.123) == "12\u00a0%"
     assert percent(0.001) == "under 1\u00a0%"

@@ -275,6 +275,13 @@ def test_a_warning_names_the_line_that_called_fit():
     assert {warning.filename for warning in caught} == {__file__}
 
 
+def test_a_column_of_text_is_named_with_the_way_out():
+    X = pd.DataFrame({"x": np.arange(40.0), "city": ["a", None] * 20})
+    y = np.arange(40) % 2
+    with pytest.raises(ValueError, match="column 'city' holds text, which RandomForestClassifier"):
+        giw.ReweightedClassifier(forest()).fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
+
+
 def test_one_that_holds_an_estimator_without_weights_is_refused():
     votes = VotingClassifier([("a", LogisticRegression()), ("b", KNeighborsClassifier())])
     assert not takes_weights(votes)

@@ -109,7 +109,7 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
 def check_variant(variant: str) -> None:
     """Refuse a name that is no variant, before hours are planned around it."""
     name, _, amount = variant.rpartition("_")
-    sized = name in ("n_train", "n_val") and amount.isdigit()
+    sized = name in ("n_train", "n_val") and amount.isdigit() and int(amount) > 0
     if variant in ("", "oracle", *SIMPLE) or sized:
         return
     if variant.startswith("plus_"):
@@ -167,8 +167,10 @@ def _plus_settings(variant: str) -> dict[str, object]:
         name, _, amount = part.rpartition("_")
         if f"plus_{part}" in PLUS:
             settings |= PLUS[f"plus_{part}"]
-        elif name in PLUS_NUMBERS:
-            settings[name] = int(amount) if name == "copies" else float(amount)
+        elif name == "copies" and amount.isdigit():
+            settings[name] = int(amount)
+        elif name in PLUS_NUMBERS and amount.replace(".", "", 1).isdigit() and name != "copies":
+            settings[name] = float(amount)
         else:
             raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
     return settings

@@ -73,10 +73,11 @@ def bench(
 
     Each finished run is one small file in the folder of results, so an interrupted grid goes on
     where it stopped, and several processes may work on one folder. Killed, it loses a minute of
-    training at most; Ctrl-C stops at the next step and saves, exit code 130. `giw report` makes
-    tables and figures of it. An estimate of the time comes first; above one hour it asks. What is
-    not named is chosen for the machine, and said: on a GPU all but CIFAR-20, five trials, 100
-    epochs; on a CPU one setting and four methods, two trials, 10 epochs.
+    training at most, and pretraining that was not finished; Ctrl-C stops at the next step and
+    saves, exit code 130. `giw report` makes tables and figures of it. An estimate of the time comes
+    first; above one hour it asks. What is not named is chosen for the machine, and said: on a GPU
+    all but CIFAR-20, five trials, 100 epochs; on a CPU one setting and four methods, two trials, 10
+    epochs.
 
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """

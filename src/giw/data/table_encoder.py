@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from giw.data.tables import Column, Table, did_you_mean, listed, missing_in
 
 MOST_WORDS = 0.1  # share of words that a column of numbers holds by mistake
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 MOST_CATEGORIES = 30  # of a column that get a feature each; rarer ones share one
 MISSING, UNSEEN, RARE = "(missing)", "(unseen)", "(rare)"
 
@@ -208,6 +210,12 @@ def as_text(column: Column) -> Column:
 
 def _numbers_as_text(text: Column, name: str, source: str) -> bool:
     """Whether all texts are numbers; measured numbers with a few words among them are refused."""
+    comma = next((j for j, value in enumerate(text) if value is not None), 0)
+    if all(value is None or DECIMAL_COMMA.fullmatch(value) for value in text):
+        raise ValueError(
+            f"{source}: column {name!r} holds numbers with decimal commas, such as "
+            f"{text[comma]!r} in row {comma}; write them with decimal points"
+        )
     words: list[int] = []
     measured, count = 0, 0
     for row, value in enumerate(text):
@@ -229,13 +237,22 @@ def _numbers_as_text(text: Column, name: str, source: str) -> bool:
 
 def _no_text(values: Column, name: str, source: str) -> Column:
     """A column of text where training has numbers is a mistake, unless it is all missing."""
-    row = next((j for j, value in enumerate(values) if value is not None), None)
-    if row is None:
+    there = [j for j, value in enumerate(values) if value is not None]
+    if not there:
         return np.full(len(values), np.nan)
+    row = next((j for j in there if not _is_number(values[j])), there[0])
     raise ValueError(
         f"{source}: column {name!r} holds text ({values[row]!r} in row {row}) where the training "
-        "data hold numbers; leave missing values empty, or name it with --categorical"
+        "data hold numbers; leave missing values empty, or fit again and name it with --categorical"
     )
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _column_dict(column: NumberColumn | CategoryColumn) -> dict[str, Any]:

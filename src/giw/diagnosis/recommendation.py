@@ -133,7 +133,12 @@ def recommend(
             "confident: have a look at the suspects."
         )
     if "label" not in asked:
-        steps.append("Label validation rows (at least 8) to learn whether labels have shifted too.")
+        steps.append(
+            "Too few labelled validation rows lie inside the training data (at least 8 are needed) "
+            "to tell whether labels have shifted too."
+            if "class prior" in asked
+            else "Label validation rows (at least 8) to learn whether labels have shifted too."
+        )
     return Recommendation(answer, action, tuple(evidence), tuple(steps), method)
 
 

@@ -191,7 +191,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         """Train on (X, y), steered and completed by (X_val, y_val) from the test distribution.
 
         Without validation data this is plain training, and a warning says so. Without ``y_val``
-        only methods can be used that do not look at validation labels, such as ``"dann"``.
+        only methods can be used that do not look at validation labels, such as ``"dann"``. Bytes
+        (uint8) are taken for pixels and divided by 255; pass numbers of other meaning as floats.
 
         With ``checkpoint``, a file, and a ``random_state``, a fit that was killed or stopped by
         Ctrl-C goes on from there, as in :func:`giw.training.train`; trainings that choose epochs or

@@ -102,7 +102,25 @@ def _counted(estimator: BaseEstimator, X: Any, y: NDArray[Any], keyword: dict[st
         classes, codes = np.unique(y, return_inverse=True)
         if not np.array_equal(classes, np.arange(len(classes))):
             return CountedFromZero(clone(estimator).fit(X, codes, **keyword), classes)
-    return clone(estimator).fit(X, y, **keyword)
+    try:
+        return clone(estimator).fit(X, y, **keyword)
+    except ValueError as error:
+        text = _text_column(X)
+        if text is None or "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"column {text!r} holds text, which {type(estimator).__name__} does not take; put an "
+            "encoder in front, for example make_pipeline(make_column_transformer((OrdinalEncoder(),"
+            f" [{text!r}]), remainder='passthrough'), ...), or leave the column out"
+        ) from error
+
+
+def _text_column(X: Any) -> Any:
+    """The first column of a frame that holds text."""
+    for name in getattr(X, "columns", ()):
+        if any(isinstance(value, str) for value in X[name]):
+            return name
+    return None
 
 
 def _last_step(estimator: BaseEstimator) -> BaseEstimator:
