@@ -252,7 +252,7 @@ def test_a_linear_truth_is_no_reason_to_doubt_training_data(seed):
     [
         VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
         StackingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
-        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}),
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
     ],
 )
 def test_estimators_that_hand_weights_on_are_taken(estimator):
