@@ -34,9 +34,10 @@ from torch import nn
 
 import giw
 import practice
-from giw.bench.engines import Place, default_device, run_job
+from giw.bench.engines import Place, run_job
 from giw.bench.plan import RESAMPLED, Run, group
 from giw.bench.store import Result, Store
+from giw.checks import as_device
 from giw.data import digits
 from giw.data.augmentation import MNIST_AUGMENTATION
 from giw.methods import GIW, GIWPlus
@@ -77,7 +78,7 @@ RIVALS = ("giw", "pooled", "giw:published")
 
 def images(options: argparse.Namespace) -> None:
     """Run chosen pairs of method and variant, and compare them."""
-    device = default_device()
+    device = str(as_device("auto"))
     place = Place(options.out, options.data, device)
     runs = []
     for setting in options.setting:

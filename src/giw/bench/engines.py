@@ -213,11 +213,6 @@ def _on_ray(jobs: Sequence[Job], place: Place, per_gpu: int) -> Iterator[Done]:
             yield Done(job, 0, f"{type(error).__name__}: {reason}")
 
 
-def default_device() -> str:
-    """A GPU where there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def default_threads(processes: int) -> int:
     """CPU threads of each of so many processes."""
     return max(1, (os.cpu_count() or 1) // processes)

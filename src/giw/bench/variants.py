@@ -167,13 +167,16 @@ def _plus_settings(variant: str) -> dict[str, object]:
         name, _, amount = part.rpartition("_")
         if f"plus_{part}" in PLUS:
             settings |= PLUS[f"plus_{part}"]
-        elif name == "copies" and amount.isdigit():
-            settings[name] = int(amount)
-        elif name in PLUS_NUMBERS and amount.replace(".", "", 1).isdigit() and name != "copies":
-            settings[name] = float(amount)
+        elif name in PLUS_NUMBERS and _digits(name, amount).isdigit():
+            settings[name] = int(amount) if name == "copies" else float(amount)
         else:
             raise ValueError(f"unknown variant {variant!r}; known are {', '.join(KNOWN)}")
     return settings
+
+
+def _digits(name: str, amount: str) -> str:
+    """What must be digits of a number: all of a count, all but a point of others."""
+    return amount if name == "copies" else amount.replace(".", "", 1)
 
 
 def _giw(**settings: object) -> Callable[[str], Method]:

@@ -83,14 +83,14 @@ def bench(
     """
     with one_line_errors("giw bench", "run the same command again to go on"):
         from giw.bench.defaults import fill_in
-        from giw.bench.engines import Place, check_engine, default_device, default_threads, run_jobs
+        from giw.bench.engines import Place, check_engine, default_threads, run_jobs
         from giw.bench.plan import plan
         from giw.bench.store import Store
         from giw.bench.variants import check_variant
         from giw.checks import as_device
         from giw.cli.bench_view import follow
 
-        device = default_device() if device == "auto" else str(as_device(device))
+        device = str(as_device(device))
         kind = "cuda" if device.startswith("cuda") else "cpu"
         chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
         choice, filled_in = fill_in(chosen | {"trials": trials, "epochs": epochs}, kind)

@@ -210,11 +210,11 @@ def as_text(column: Column) -> Column:
 
 def _numbers_as_text(text: Column, name: str, source: str) -> bool:
     """Whether all texts are numbers; measured numbers with a few words among them are refused."""
-    comma = next((j for j, value in enumerate(text) if value is not None), 0)
     if all(value is None or DECIMAL_COMMA.fullmatch(value) for value in text):
+        row = next(j for j, value in enumerate(text) if value is not None)
         raise ValueError(
             f"{source}: column {name!r} holds numbers with decimal commas, such as "
-            f"{text[comma]!r} in row {comma}; write them with decimal points"
+            f"{text[row]!r} in row {row}; write them with decimal points"
         )
     words: list[int] = []
     measured, count = 0, 0

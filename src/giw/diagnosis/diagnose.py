@@ -190,7 +190,7 @@ def diagnose(
             *features.notes,
             *_reading_notes(drawn, drawn_val),
             *_sampling_notes(sizes),
-            *_copy_notes(features.z_train[train], features.z_val[val]),
+            *_copy_notes(len(train) - len(once), features.z_train[train], features.z_val[val]),
         ),
     )
 
@@ -309,8 +309,8 @@ def _reading_notes(*sides: TableSample | None) -> list[str]:
     ]
 
 
-def _copy_notes(z: NDArray[np.float64], z_val: NDArray[np.float64]) -> list[str]:
-    copies, also = len(z) - len(_once(z)), int((twins(z, z_val) >= 0).sum())
+def _copy_notes(copies: int, z: NDArray[np.float64], z_val: NDArray[np.float64]) -> list[str]:
+    also = int((twins(z, z_val) >= 0).sum())
     notes = []
     if copies:
         notes.append(f"{copies:,} training rows are copies of others and take no part in tests.")

@@ -305,9 +305,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             )
             return method_named("train_only")
         check_splitter(self.splitter)
-        method = method_named(self.method)
-        if self.method in ("giw", "giw_plus"):
-            method = method_named(self.method, split_on=self.split_on, splitter=self.splitter)
+        splits = self.method in ("giw", "giw_plus")
+        settings = {"split_on": self.split_on, "splitter": self.splitter} if splits else {}
+        method = method_named(self.method, **settings)
         # rows of an embedding have numbers, and there is none between two of them
         takes_codes = isinstance(self.module, nn.Module) and holds_embedding(self.module)
         return replace(method, noise=0.0) if takes_codes and isinstance(method, GIWPlus) else method

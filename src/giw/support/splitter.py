@@ -204,9 +204,8 @@ class SupportSplitter(BaseEstimator):
         """Split validation features of shape (m, d), with labels of shape (m,) where known."""
         if not hasattr(self, "folds_"):
             raise ValueError("this splitter has seen no training features; call fit(z_train) first")
-        known = getattr(self, "columns_", None)
-        if known is not None and hasattr(z_val, "columns"):
-            check_columns(known, z_val.columns, ("z_train", "z_val"))
+        if self.columns_ is not None and hasattr(z_val, "columns"):
+            check_columns(self.columns_, z_val.columns, ("z_train", "z_val"))
         z = self._as_validation(z_val)
         unseen = self._unseen(y_val, len(z))  # (m,)
         label = None

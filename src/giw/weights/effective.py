@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from giw.checks import as_tensor
+from giw.checks import as_tensor, callers_level
 
 FEWEST_EFFECTIVE = 0.05  # share of the training points below which a warning is due
 
@@ -50,10 +50,10 @@ def warn_if_few(weight: Tensor, what: str) -> None:
     """Explain a collapse of the weights onto few training points, by the smallest of a batch."""
     w = weight.double()
     effective = float((w.sum(-1).square() / w.square().sum(-1)).min())
-    warn_of(effective, w.shape[-1], what, stacklevel=4)
+    warn_of(effective, w.shape[-1], what)
 
 
-def warn_of(effective: float, n: int, what: str, *, stacklevel: int = 3) -> None:
+def warn_of(effective: float, n: int, what: str) -> None:
     """Warn if the effective sample size is under five per cent of the training points."""
     if effective >= FEWEST_EFFECTIVE * n:
         return
@@ -64,7 +64,7 @@ def warn_of(effective: float, n: int, what: str, *, stacklevel: int = 3) -> None
         "lie where training data are rare or absent: look at giw.SupportSplitter for the part "
         "outside, or use a wider bandwidth, a larger ridge or a lower upper bound",
         EffectiveSampleSizeWarning,
-        stacklevel=stacklevel,
+        stacklevel=callers_level(),
     )
 
 

@@ -203,7 +203,7 @@ def _small_weights(
     kappa = cross @ (share * (n / share.sum()))
     raw = small_interior_point(features, kappa, bounds=sum_bounds(n), **problem)
     weight = raw * (n / raw.sum())
-    warn_of(n * n / float(weight @ weight), n, "kmm", stacklevel=5)
+    warn_of(n * n / float(weight @ weight), n, "kmm")
     return weight
 
 
