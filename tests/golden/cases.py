@@ -184,6 +184,26 @@ def split_as_published() -> Values:
     return split_values(split) | {"score": split.score}
 
 
+@golden
+def split_by_other_settings() -> Values:
+    """Other scorers, cells and ways to hold out; p-values alone."""
+    x, y, x_val, y_val = table(n=400)
+    ways: dict[str, Values] = {
+        "clusters": {"cells": "cluster"},
+        "mahalanobis": {"scorer": "mahalanobis"},
+        "held out": {"calibration": "hold_out", "calibration_share": 0.4},
+        "cross-fitted": {"calibration": "cross_fit"},
+        "same label": {"same_label": True},
+        "posterior": {"least_posterior": 0.5, "level": 0.01},
+    }
+    values = {}
+    for name, settings in ways.items():
+        splitter = giw.SupportSplitter(random_state=0, **settings).fit(x, y)
+        split = splitter.split(x_val, y_val)
+        values[name] = {"p_value": split.p_value, "inside": split.inside}
+    return values
+
+
 # Estimators.
 
 
@@ -270,6 +290,23 @@ def net_stopped_early() -> Values:
     )  # fmt: skip
     model.fit(x, y, x_val, y_val)
     return net_values(model, x_val) | {"cross_fitted_loss_": model.cross_fitted_loss_}
+
+
+@golden_net
+def net_of_ones_own() -> Values:
+    """With dropout, whose stream has a seed of its own, and more validation than batch rows."""
+    x, y, x_val, y_val = table(m=50)
+    layers = torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(0.4), torch.nn.Linear(8, 2)
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        for layer in layers[::3]:
+            layer.weight.normal_(std=0.5)
+            layer.bias.zero_()
+    model = giw.GIWClassifier(
+        torch.nn.Sequential(*layers), method="giw", max_epochs=4, pretrain_epochs=2, batch_size=32,
+        random_state=0, device="cpu",
+    )  # fmt: skip
+    return net_values(model.fit(x, y, x_val, y_val), x_val)
 
 
 @golden
