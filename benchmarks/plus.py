@@ -34,20 +34,12 @@ from torch import nn
 
 import giw
 import practice
-from giw.bench.engines import Place, run_job
-from giw.bench.plan import RESAMPLED, Run, group
-from giw.bench.store import Result, Store
 from giw.checks import as_device
-from giw.data import digits
-from giw.data.augmentation import MNIST_AUGMENTATION
-from giw.methods import GIW, GIWPlus
-from giw.methods.giw_plus import steady_weights, validation_ratios
-from giw.models import build, model_for
-from giw.objective import DynamicWeights
-from giw.report.paper import paper_accuracy
-from giw.shift import ShiftProblem, class_prior, label_noise, support_shift
-from giw.shift.paper import paper_setting
-from giw.training import (
+from giw.nets.augmentation import MNIST_AUGMENTATION
+from giw.nets.methods import GIW, GIWPlus
+from giw.nets.methods.giw_plus import steady_weights, validation_ratios
+from giw.nets.models import build, model_for
+from giw.nets.training import (
     Evidence,
     FunctionalNet,
     Pretrained,
@@ -59,6 +51,14 @@ from giw.training import (
     sample_losses,
     train_trials,
 )
+from giw.objective import DynamicWeights
+from giw.paper.bench.engines import Place, run_job
+from giw.paper.bench.plan import RESAMPLED, Run, group
+from giw.paper.bench.store import Result, Store
+from giw.paper.readers import digits
+from giw.paper.report.paper import paper_accuracy
+from giw.paper.shift import ShiftProblem, class_prior, label_noise, support_shift
+from giw.paper.shift.paper import paper_setting
 from giw.weights.loss_histogram import at_points, loss_nodes, one_hot
 from giw.weights.loss_modes import mode_ratio
 

@@ -5,8 +5,8 @@
 
 NCCL wants a GPU for each process, so that one GPU holds a group of one; two processes share it over
 gloo. Both roads of docs/scaling.md are compared with one process that knows of no group, in double
-precision: `GIWObjective` under DistributedDataParallel, and `giw.training.train(..., ranks=)`. Exit
-code 1 if a weight or a parameter differs by more than rounding.
+precision: `GIWObjective` under DistributedDataParallel, and `giw.nets.training.train(..., ranks=)`.
+Exit code 1 if a weight or a parameter differs by more than rounding.
 
 Steps are then timed in single precision, and put beside the model of docs/scaling.md with the rates
 of this device. Messages are timed alone and added to it. Wall milliseconds, medians.
@@ -33,11 +33,11 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 import giw
-from giw.methods import method_named
-from giw.models import MLP
-from giw.training import Batch, Tensors, TrainingConfig, train
-from giw.training.net import FunctionalNet
-from giw.training.sharded_net import ShardedNet
+from giw.nets.methods import method_named
+from giw.nets.models import MLP
+from giw.nets.training import Batch, Tensors, TrainingConfig, train
+from giw.nets.training.net import FunctionalNet
+from giw.nets.training.sharded_net import ShardedNet
 from scaling import CLASSES, HIDDEN, INPUTS, ITERATIONS, a_batch, a_step, n_params
 
 STEPS, N, M = 5, 256, 101  # of the comparison; an odd number of rows makes parts of unequal size

@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from giw.report.bench_page import bench_sheets, read_folder
-from giw.report.sheet import Sheet, markdown_sheet
+from giw.pages.sheet import Sheet, markdown_sheet
+from giw.paper.report.bench_page import bench_sheets, read_folder
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "results.md", ROOT / "results"

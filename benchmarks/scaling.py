@@ -25,12 +25,12 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 import giw
-from giw.methods import method_named
-from giw.models import MLP
+from giw.nets.methods import method_named
+from giw.nets.models import MLP
+from giw.nets.training import Batch
+from giw.nets.training.net import FunctionalNet
+from giw.nets.training.sharded_net import ShardedNet
 from giw.support.scorers.knn import nearest
-from giw.training import Batch
-from giw.training.net import FunctionalNet
-from giw.training.sharded_net import ShardedNet
 from giw.weights import dynamic_kmm
 
 HIDDEN, CLASSES, INPUTS = (1024, 1024), 10, 256

@@ -38,12 +38,12 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 import giw
-from giw.data.cifar100 import cifar20
-from giw.data.cifar100_classes import PAPER_TRAINING_CLASSES
-from giw.data.images import resize_images, unit_pixels
-from giw.data.mnist import RED, colored, mnist
-from giw.models.lenet import LeNet5
-from giw.models.resnet import ResNet18
+from giw.nets.images import resize_images, unit_pixels
+from giw.nets.models.lenet import LeNet5
+from giw.nets.models.resnet import ResNet18
+from giw.paper.readers.cifar100 import cifar20
+from giw.paper.readers.cifar100_classes import PAPER_TRAINING_CLASSES
+from giw.paper.readers.mnist import RED, colored, mnist
 from giw.support import KNN, OSVM, SupportSplitter, choose_representation, which_case
 from giw.support.halves import tilt_spread
 from giw.support.mixture import Assumptions, split_with_doubt

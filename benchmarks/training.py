@@ -27,19 +27,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from giw.methods import GIW, METHODS, TrainOnly
-from giw.methods.virtual import (
+from giw.nets.kernels.fused_norm import fuse_norms
+from giw.nets.kernels.precision import Precision, precision_for
+from giw.nets.methods import GIW, METHODS, TrainOnly
+from giw.nets.methods.virtual import (
     goes_forward_mixed,
     losses_of,
     mean_gradient,
     moved_params,
     slope_along,
 )
-from giw.models import LeNet5, build
-from giw.models.fused_norm import fuse_norms
-from giw.shift import paper_problem, paper_samples, paper_setting, trial_seeds
-from giw.shift.paper import PaperSetting
-from giw.training import (
+from giw.nets.models import LeNet5, build
+from giw.nets.training import (
     FunctionalNet,
     Method,
     Tensors,
@@ -48,7 +47,8 @@ from giw.training import (
     sample_losses,
     train_trials,
 )
-from giw.training.precision import Precision, precision_for
+from giw.paper.shift import paper_problem, paper_samples, paper_setting, trial_seeds
+from giw.paper.shift.paper import PaperSetting
 from giw.weights import dynamic_kmm
 
 TEN = ("val_only", "pretrain_val", "pooled", "giw", "diw", "r_diw", "ccsa", "dann", "reweight",
@@ -154,7 +154,7 @@ def step_ms(
 
 def device_ms(work: Callable[[], object], repeats: int = 50) -> float:
     """Milliseconds of some work on the GPU, replayed as a graph: no launch gaps."""
-    from giw.training.graph import Captured
+    from giw.nets.kernels.graph import Captured
 
     graph = Captured(work, torch.device("cuda"))
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -182,7 +182,7 @@ def solver_table(seeds: int) -> None:
     if not installed("cvxopt"):
         return
     torch.set_num_threads(1)
-    from giw.kernels import paper_gamma, scale_free_gamma
+    from giw.weights.kernels import paper_gamma, scale_free_gamma
     from giw.weights.quadratic import sum_bounds
     from giw.weights.small import pivoted_cholesky, small_interior_point
 
@@ -230,8 +230,8 @@ def solver_table(seeds: int) -> None:
 
 def dynamic_table(seeds: int) -> None:
     """The fixed chain of operations inside a training step: what more steps buy."""
-    from giw.kernels import paper_gamma, scale_free_gamma
     from giw.weights import dynamic_kmm
+    from giw.weights.kernels import paper_gamma, scale_free_gamma
     from giw.weights.quadratic import DenseKernel, accelerated_gradient, interior_point, sum_bounds
 
     print("## dynamic: the same problems inside a training step\n")

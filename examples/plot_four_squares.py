@@ -21,17 +21,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import nn
 
-from giw.bench.four_squares import (
+from giw.nets.training import Tensors, train
+from giw.pages import summarize, text_table
+from giw.paper.bench.four_squares import (
     FourSquaresSettings,
     four_squares_methods,
     make_net,
     make_problem,
     run_four_squares,
 )
-from giw.data.four_squares import CENTERS
-from giw.report import summarize, text_table
-from giw.shift import ShiftProblem, trial_seeds
-from giw.training import Tensors, train
+from giw.paper.readers.four_squares import CENTERS
+from giw.paper.shift import ShiftProblem, trial_seeds
 
 RED, BLUE = "#c0392b", "#1f6fb4"
 TITLES = {"val_only": "Val-only", "diw": "DIW", "giw": "GIW"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from giw.report.bench_page import bench_sheets, read_folder
-from giw.report.sheet import markdown_sheet
+from giw.pages.sheet import markdown_sheet
+from giw.paper.report.bench_page import bench_sheets, read_folder
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")

@@ -1,36 +1,62 @@
 """Generalized importance weighting: train where training data and the real world part ways."""
 
-from giw.diagnosis import Diagnosis, diagnose
-from giw.estimators import (
-    GIWClassifier,
-    ReweightedClassifier,
-    ReweightedRegressor,
-    estimate_risk,
-    label_first,
-    labels_needed,
-    load,
-    select,
-)
-from giw.objective import GIWObjective
-from giw.support import SupportSplit, SupportSplitter
-from giw.weights import (
-    KLIEP,
-    KMM,
-    LSIF,
-    RULSIF,
-    ULSIF,
-    ClassifierRatio,
-    classifier_ratio,
-    effective_sample_size,
-    kliep,
-    kmm,
-    lsif,
-    rulsif,
-    ulsif,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from giw.diagnosis import Diagnosis
+    from giw.diagnosis.diagnose import diagnose
+    from giw.estimators import ReweightedClassifier, ReweightedRegressor, load
+    from giw.judging import estimate_risk, label_first, labels_needed, select
+    from giw.nets import GIWClassifier
+    from giw.objective import GIWObjective
+    from giw.support import SupportSplit, SupportSplitter
+    from giw.weights import (
+        KLIEP,
+        KMM,
+        LSIF,
+        RULSIF,
+        ULSIF,
+        ClassifierRatio,
+        classifier_ratio,
+        effective_sample_size,
+        kliep,
+        kmm,
+        lsif,
+        rulsif,
+        ulsif,
+    )
 
 __version__ = "0.1.0"
 
+_ROOM_OF = {
+    "Diagnosis": "diagnosis",
+    "diagnose": "diagnosis",
+    "ReweightedClassifier": "estimators",
+    "ReweightedRegressor": "estimators",
+    "load": "estimators",
+    "estimate_risk": "judging",
+    "label_first": "judging",
+    "labels_needed": "judging",
+    "select": "judging",
+    "GIWClassifier": "nets",
+    "GIWObjective": "objective",
+    "SupportSplit": "support",
+    "SupportSplitter": "support",
+    "KLIEP": "weights",
+    "KMM": "weights",
+    "LSIF": "weights",
+    "RULSIF": "weights",
+    "ULSIF": "weights",
+    "ClassifierRatio": "weights",
+    "classifier_ratio": "weights",
+    "effective_sample_size": "weights",
+    "kliep": "weights",
+    "kmm": "weights",
+    "lsif": "weights",
+    "rulsif": "weights",
+    "ulsif": "weights",
+}
 __all__ = [
     "KLIEP",
     "KMM",
@@ -60,3 +86,16 @@ __all__ = [
     "select",
     "ulsif",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first touched, and with it no more than it needs."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"giw.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -3,13 +3,13 @@ import sys
 
 import numpy as np
 import pytest
-from tests.bench.tiny_grid import SAMPLES
+from tests.paper.bench.tiny_grid import SAMPLES
 from typer.testing import CliRunner
 
-from giw.bench import engines, estimate
-from giw.bench.plan import Run
-from giw.bench.store import Store
 from giw.cli import app
+from giw.paper.bench import engines, estimate
+from giw.paper.bench.plan import Run
+from giw.paper.bench.store import Store
 
 runner = CliRunner()
 command = importlib.import_module("giw.cli.bench")  # the package exports a function so named

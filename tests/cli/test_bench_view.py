@@ -3,9 +3,9 @@ import io
 import pytest
 from rich.console import Console
 
-from giw.bench.engines import Done
-from giw.bench.plan import group, plan
 from giw.cli.bench_view import GridView, follow
+from giw.paper.bench.engines import Done
+from giw.paper.bench.plan import group, plan
 
 RUNS = plan(datasets=["mnist"], cases=["iii"], methods=["giw", "diw"], trials=2)
 

@@ -46,24 +46,24 @@ def test_a_file_that_is_there_is_present_until_its_checksum_is_asked_for(tmp_pat
 
 
 def test_fetching_without_a_network_fails_in_one_line(tmp_path, monkeypatch):
-    import giw.data
+    import giw.paper.readers
 
     def unreachable(*_):
         raise ConnectionError("could not fetch: no network")
 
-    monkeypatch.setattr(giw.data, "fetch", unreachable)
+    monkeypatch.setattr(giw.paper.readers, "fetch", unreachable)
     result = run("--fetch", "mnist", "--data-dir", tmp_path)
     assert result.exit_code == 1
     assert "giw data: could not fetch: no network\n" in result.stderr
 
 
 def test_an_altered_download_is_a_failure_and_no_mistake_of_the_user(tmp_path, monkeypatch):
-    import giw.data
+    import giw.paper.readers
 
     def altered(*_):
         raise ValueError("what came is not it")
 
-    monkeypatch.setattr(giw.data, "fetch", altered)
+    monkeypatch.setattr(giw.paper.readers, "fetch", altered)
     assert run("--fetch", "mnist", "--data-dir", tmp_path, "-q").exit_code == 1
 
 

@@ -72,7 +72,7 @@ def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypat
     import pandas as pd
 
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("giw.data.table_sample.SAMPLED", 120)
+    monkeypatch.setattr("giw.tables.table_sample.SAMPLED", 120)
     paths = [tmp_path / f"train.{kind}", tmp_path / f"val.{kind}"]
     for old, path in zip(tables, paths, strict=True):
         frame = pd.concat([pd.read_csv(old)] * 20, ignore_index=True)
@@ -81,7 +81,7 @@ def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypat
         frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
 
     whole = json.loads(run(*paths, "--label", "y", "--json").stdout)
-    monkeypatch.setattr("giw.data.table_sample.COPIES", 10**4)  # as if the files were large
+    monkeypatch.setattr("giw.tables.table_sample.COPIES", 10**4)  # as if the files were large
     result = run(*paths, "--label", "y", "--memory", "0.1", "--json")
     told = json.loads(result.stdout)
 

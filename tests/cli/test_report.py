@@ -1,10 +1,10 @@
 import pytest
-from tests.report.made_up import made_up
+from tests.paper.report.made_up import made_up
 from typer.testing import CliRunner
 
-from giw.bench.plan import Run
-from giw.bench.store import Store
 from giw.cli import app
+from giw.paper.bench.plan import Run
+from giw.paper.bench.store import Store
 
 runner = CliRunner()
 

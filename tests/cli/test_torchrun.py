@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.bench.process_tree import AVAILABLE, children_of
 from tests.cli.tables import write_tables
+from tests.paper.bench.process_tree import AVAILABLE, children_of
 from typer.testing import CliRunner
 
 import giw

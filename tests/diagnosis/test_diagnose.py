@@ -10,10 +10,10 @@ from sklearn.datasets import make_classification
 from tests.browser import DESK, PHONE, look_at
 
 import giw
-from giw.data import Table
 from giw.diagnosis import STEPS, Diagnosis
 from giw.diagnosis.page import diagnosis_page
-from giw.report import render_page
+from giw.pages import render_page
+from giw.tables import Table
 
 EVIL = "<script>alert('α')</script>"
 N, M, OUTSIDE = 400, 80, 32

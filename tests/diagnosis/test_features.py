@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from giw.data import Table
 from giw.diagnosis.features import as_features, scaled
+from giw.tables import Table
 
 RNG = np.random.default_rng(0)
 

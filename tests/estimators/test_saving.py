@@ -18,7 +18,7 @@ from torch import nn
 import giw
 from giw.estimators.saving import _index_checksum, _Reader, _Writer, load_with_notes, save
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
-from giw.models import MLP, LeNet5, ResNet18
+from giw.nets.models import MLP, LeNet5, ResNet18
 
 RNG = np.random.default_rng(0)
 X, XV = RNG.normal(size=(120, 3)), RNG.normal([3, 0, 0], size=(20, 3))

@@ -379,9 +379,9 @@ def record_values(record: Any, test: torch.Tensor) -> Values:
 
 def trained(method: str, **settings: Any) -> Values:
     """A few steps of a method of the paper on digits."""
-    from giw.methods import method_named
-    from giw.models import model_for
-    from giw.training import Tensors, TrainingConfig, train
+    from giw.nets.methods import method_named
+    from giw.nets.models import model_for
+    from giw.nets.training import Tensors, TrainingConfig, train
 
     parts = [torch.as_tensor(part) for pair in digits() for part in pair]
     config = TrainingConfig(epochs=2, pretrain_epochs=2, batch_size=40, learning_rate=2e-3)
@@ -407,10 +407,10 @@ def method_giw_on_features() -> Values:
 @golden_net
 def trials_side_by_side() -> Values:
     """Two stacked trials on 32 × 32 images that are moved about in every step."""
-    from giw.data import Augmentation
-    from giw.methods import method_named
-    from giw.models import model_for
-    from giw.training import Tensors, TrainingConfig, train_trials
+    from giw.nets.augmentation import Augmentation
+    from giw.nets.methods import method_named
+    from giw.nets.models import model_for
+    from giw.nets.training import Tensors, TrainingConfig, train_trials
 
     config = TrainingConfig(
         epochs=1, pretrain_epochs=1, batch_size=20,
@@ -437,8 +437,8 @@ def sample_values(sample: Any) -> Values:
 @golden
 def paper_problems() -> Values:
     """Draws, colours, noise and thinning of the paper's settings, on images made up."""
-    from giw.data import Sample
-    from giw.shift import paper_problem, trial_seeds
+    from giw.paper.readers import Sample
+    from giw.paper.shift import paper_problem, trial_seeds
 
     pools = [bars(0, per_digit=12), bars(1, per_digit=4)]
     binary = tuple(Sample(x, d % 2, d, classes=("even", "odd")) for x, d in pools)
@@ -463,7 +463,7 @@ def paper_problems() -> Values:
 
 @golden
 def four_squares() -> Values:
-    from giw.shift import four_squares_problem
+    from giw.paper.shift import four_squares_problem
 
     problem, truth = four_squares_problem(example=2, random_state=0)
     parts = {part: sample_values(getattr(problem, part)) for part in ("train", "val")}
@@ -472,7 +472,7 @@ def four_squares() -> Values:
 
 @golden_net
 def untrained_nets() -> Values:
-    from giw.models import build
+    from giw.nets.models import build
 
     x = torch.as_tensor(bars(0, per_digit=1)[0][:4]).float() / 255
     values = {}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import giw
-from giw.methods import GIW
+from giw.nets.methods import GIW
 from giw.objective import DynamicWeights
 
 TRAIN = torch.tensor([0.1, 0.4, 0.9, 1.6])

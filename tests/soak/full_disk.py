@@ -15,9 +15,9 @@ from tests.soak.targets import some_results
 from torch import nn
 
 import giw
-from giw.bench.store import Store
-from giw.report.page import Page, write_page
-from giw.training.checkpoint import Checkpoint, Saved
+from giw.nets.training.checkpoint import Checkpoint, Saved
+from giw.pages.page import Page, write_page
+from giw.paper.bench.store import Store
 
 
 class FullFile(io.FileIO):

@@ -16,21 +16,21 @@ from typing import Any
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from tests.data import written_files as written
+from tests.paper.readers import written_files as written
 from tests.soak.mutations import changed_json, changed_zip, hostile_pickles, lying_npz, spoiled
 
 import giw
-from giw.bench.plan import Run
-from giw.bench.store import Result, Store, encode
-from giw.data import read_table
-from giw.data.cifar100 import _check_labels, _parse_pickle, _read_archive, _read_binary
-from giw.data.cifar100 import _read_npz as read_cifar_npz
-from giw.data.csv_walk import CsvWalk
-from giw.data.mnist import read_idx
-from giw.data.table_sample import ParquetWalk, fits, sampled
 from giw.estimators.saving import INDEX, _hashed, _index_checksum, load_with_notes, save
-from giw.report.bench_page import bench_sheets
-from giw.training.checkpoint import read_tensors, write_tensors
+from giw.nets.training.checkpoint import read_tensors, write_tensors
+from giw.paper.bench.plan import Run
+from giw.paper.bench.store import Result, Store, encode
+from giw.paper.readers.cifar100 import _check_labels, _parse_pickle, _read_archive, _read_binary
+from giw.paper.readers.cifar100 import _read_npz as read_cifar_npz
+from giw.paper.readers.mnist import read_idx
+from giw.paper.report.bench_page import bench_sheets
+from giw.tables import read_table
+from giw.tables.csv_walk import CsvWalk
+from giw.tables.table_sample import ParquetWalk, fits, sampled
 
 
 @dataclass(frozen=True)

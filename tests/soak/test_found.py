@@ -9,11 +9,11 @@ import pytest
 from tests.soak.mutations import hostile_pickles, lying_npy
 from tests.soak.targets import link_archive, sealed, some_results, sparse_archive
 
-from giw.bench.store import Store, decode, encode
-from giw.data import read_table
-from giw.data.cifar100 import _parse_pickle, _read_archive
-from giw.data.npy_in_zip import check_arrays
 from giw.estimators.sklearn_on_disk import from_skops
+from giw.paper.bench.store import Store, decode, encode
+from giw.paper.readers.cifar100 import _parse_pickle, _read_archive
+from giw.tables import read_table
+from giw.tables.npy_in_zip import check_arrays
 
 
 def npz_of(folder, array, packed=zipfile.ZIP_STORED):

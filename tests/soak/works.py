@@ -9,21 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from tests.bench import tiny_grid
-from tests.bench.process_tree import is_alive, workers_of
 from tests.cli.tables import write_tables
+from tests.nets.training.toy import toy_net, toy_tensors
+from tests.paper.bench import tiny_grid
+from tests.paper.bench.process_tree import is_alive, workers_of
 from tests.soak.killing import ROOT, kill_one
 from tests.soak.telling import mark, tell_first_step, tell_programs
-from tests.training.toy import toy_net, toy_tensors
 
 import giw
-from giw.bench import engines, runner
-from giw.bench.store import Store
 from giw.cli import app, bench
-from giw.estimators import giw_classifier
-from giw.methods import GIW
-from giw.training import TrainingConfig, train
-from giw.training.checkpoint import read_tensors
+from giw.nets import classifier as giw_classifier
+from giw.nets.methods import GIW
+from giw.nets.training import TrainingConfig, train
+from giw.nets.training.checkpoint import read_tensors
+from giw.paper.bench import engines, runner
+from giw.paper.bench.store import Store
 
 
 def say_to(folder: Path) -> None:
@@ -129,7 +129,7 @@ class SharedGrid(Grid):
     @staticmethod
     def run(folder: Path) -> None:
         say_to(folder)
-        words = ["-m", "tests.bench.small_bench", "--out", str(folder), "--processes", "2"]
+        words = ["-m", "tests.paper.bench.small_bench", "--out", str(folder), "--processes", "2"]
         os.chdir(ROOT)
         os.execve(sys.executable, [sys.executable, *words], tell_programs(folder))
 

@@ -6,8 +6,8 @@ import torch
 from numpy.testing import assert_allclose
 
 import giw
-from giw.data import chunks
 from giw.support import KNN, rows
+from giw.tables import chunks
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import giw
-from giw.data import chunks
+from giw.tables import chunks
 from giw.weights import basis
 
 

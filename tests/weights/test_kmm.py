@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from tests.cases.mean_matching import minimum_by_cvxopt, objective
 
 import giw
-from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 from giw.weights import EffectiveSampleSizeWarning
 from giw.weights.basis import GaussianBasis
+from giw.weights.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 
 kmm_module = sys.modules["giw.weights.kmm"]  # the function of that name hides it
 MatchedRatio = kmm_module.MatchedRatio

@@ -4,7 +4,7 @@ import torch
 from benchmarks.loss_shapes import loss_shapes
 from tests.cases.mean_matching import minimum_by_cvxopt, objective
 
-from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
+from giw.weights.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 from giw.weights.quadratic import DenseKernel, accelerated_gradient, interior_point, sum_bounds
 
 SHAPES = loss_shapes()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.cases.mean_matching import minimum_by_cvxopt, objective
 
-from giw.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
+from giw.weights.kernels import gaussian_kernel, paper_gamma, scale_free_gamma
 from giw.weights.quadratic import DenseKernel, interior_point, sum_bounds
 from giw.weights.small import likely_weights, pivoted_cholesky, small_interior_point
 

@@ -11,9 +11,9 @@ import typer
 from giw.cli.messages import FAILED, Quiet, err_console, one_line_errors, say_notes
 
 if TYPE_CHECKING:
-    from giw.bench.plan import Run
-    from giw.bench.store import Store
     from giw.cli.bench_view import GridView
+    from giw.paper.bench.plan import Run
+    from giw.paper.bench.store import Store
 
 MACHINE = "what suits the machine"
 
@@ -82,13 +82,13 @@ def bench(
     Example: giw bench --dataset mnist --case iii --shift support --method giw --method pooled
     """
     with one_line_errors("giw bench", "run the same command again to go on"):
-        from giw.bench.defaults import fill_in
-        from giw.bench.engines import Place, check_engine, default_threads, run_jobs
-        from giw.bench.plan import plan
-        from giw.bench.store import Store
-        from giw.bench.variants import check_variant
         from giw.checks import as_device
         from giw.cli.bench_view import follow
+        from giw.paper.bench.defaults import fill_in
+        from giw.paper.bench.engines import Place, check_engine, default_threads, run_jobs
+        from giw.paper.bench.plan import plan
+        from giw.paper.bench.store import Store
+        from giw.paper.bench.variants import check_variant
 
         device = str(as_device(device))
         kind = "cuda" if device.startswith("cuda") else "cpu"
@@ -136,10 +136,10 @@ def _look_ahead(
     store: Store, runs: list[Run], device: str, processes: int
 ) -> tuple[GridView, Guess]:
     """What is to do, and how long that will take by what the folder has measured."""
-    from giw.bench.estimate import in_words, measured_seconds, run_seconds, speedup
-    from giw.bench.plan import group
-    from giw.bench.runner import device_name
     from giw.cli.bench_view import GridView
+    from giw.paper.bench.estimate import in_words, measured_seconds, run_seconds, speedup
+    from giw.paper.bench.plan import group
+    from giw.paper.bench.runner import device_name
 
     kind = "cuda" if device.startswith("cuda") else "cpu"
     results = store.read_all()[0] if store.folder.is_dir() else []
@@ -169,7 +169,7 @@ def _ask() -> None:
 
 def _check_data(runs: list[Run], data: Path | None) -> None:
     """Look for the files before planning hours around them."""
-    from giw.bench.engines import samples_of
+    from giw.paper.bench.engines import samples_of
 
     for dataset in dict.fromkeys(run.dataset for run in runs):
         samples_of(dataset, data)

@@ -13,9 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from giw.bench.engines import Done
-from giw.bench.estimate import Pace, in_words
-from giw.bench.plan import Job, Run
+from giw.paper.bench.engines import Done
+from giw.paper.bench.estimate import Pace, in_words
+from giw.paper.bench.plan import Job, Run
 
 Row = tuple[str, str, str, str, str]  # data set, case, shift, protocol, variant
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from giw.cli.messages import FAILED, AsJson, Quiet, err_console, one_line_errors, say_json
 
 if TYPE_CHECKING:
-    from giw.data import FileStatus
+    from giw.paper.readers import FileStatus
 
 
 class DataSet(StrEnum):
@@ -52,10 +52,10 @@ def data(
     be fetched; 2 for a mistake in the command.
     """
     with one_line_errors("giw data"):
-        from giw.data import catalogue, data_folder
+        from giw.paper.readers import catalogue, data_folder
 
         if fetch is not None:
-            from giw.data import fetch as download
+            from giw.paper.readers import fetch as download
 
             shown = not (quiet or as_json)
             with err_console().status(f"fetching {fetch}") if shown else _nothing():

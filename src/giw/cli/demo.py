@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from giw.bench import Score
+    from giw.paper.bench import Score
 
 
 def demo(
@@ -55,8 +55,8 @@ def demo(
 def _run_with_progress(
     trials: int, seed: int, console: Console, *, quiet: bool
 ) -> tuple[list[Score], float]:
-    from giw.bench import DemoSettings, demo_methods, run_demo
-    from giw.training.progress import make_progress, note_of
+    from giw.nets.training.progress import make_progress, note_of
+    from giw.paper.bench import DemoSettings, demo_methods, run_demo
 
     config, methods = DemoSettings().config, demo_methods()
     per_trial = config.pretrain_epochs + len(methods) * config.epochs
@@ -80,9 +80,7 @@ def _write_demo(
 ) -> None:
     import numpy as np
 
-    from giw.bench import DemoSettings
-    from giw.report import (
-        demo_page,
+    from giw.pages import (
         in_one_sentence,
         learning_curves,
         markdown_table,
@@ -93,7 +91,9 @@ def _write_demo(
         trial_dots,
         write_page,
     )
-    from giw.report.tables import MEANING
+    from giw.pages.tables import MEANING
+    from giw.paper.bench import DemoSettings
+    from giw.paper.report import demo_page
     from giw.writing import write_whole
 
     methods = list(dict.fromkeys(score.method for score in scores))

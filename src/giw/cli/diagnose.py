@@ -63,10 +63,10 @@ def diagnose(
     Exit code 0 when the diagnosis is done, whatever it says; 2 for a mistake in the input.
     """
     with one_line_errors("giw diagnose"):
-        from giw.data import read_within
         from giw.diagnosis import STEPS
         from giw.diagnosis import diagnose as run
-        from giw.training.progress import make_progress
+        from giw.nets.training.progress import make_progress
+        from giw.tables import read_within
 
         if out is not None:
             check_writable(out, "name a file with --out", a_file=True)

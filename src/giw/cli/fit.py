@@ -26,7 +26,7 @@ from giw.cli.torchrun import torchrun_processes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from giw.data import Table
+    from giw.tables import Table
 
 
 class Model(StrEnum):
@@ -50,7 +50,9 @@ def fit(
     ] = Model.boosting,
     method: Annotated[
         str | None,
-        typer.Option(help="How a net learns: giw_plus if left out, or any of giw.methods.METHODS."),
+        typer.Option(
+            help="How a net learns: giw_plus if left out, or any of giw.nets.methods.METHODS."
+        ),
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of a net.")] = 50,
     categorical: Annotated[
@@ -101,8 +103,8 @@ def fit(
         if model is not Model.net and method not in (None, "giw"):
             raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
         check_writable(out, "name another folder with --out")
-        from giw.data import TableEncoder, read_table
         from giw.estimators.saving import save
+        from giw.tables import TableEncoder, read_table
 
         tables = [read_table(path) for path in (train, val)]
         y, y_val = _labels(tables, label, model)
@@ -149,7 +151,7 @@ def fit(
 
 def _fit_net(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, unfinished: Path) -> None:
     """Go on from an unfinished run of the same command; one of another command is discarded."""
-    from giw.training import UnusableCheckpoint
+    from giw.nets.training import UnusableCheckpoint
 
     try:
         estimator.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)

@@ -42,9 +42,9 @@ def predict(
         if out.suffix not in ENDINGS:
             raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
         check_writable(out, "name a file with --out", a_file=True)
-        from giw.data import Table, TableEncoder, read_table
-        from giw.data.tables import missing_in
         from giw.estimators.saving import load_with_notes
+        from giw.tables import Table, TableEncoder, read_table
+        from giw.tables.reading import missing_in
 
         estimator, notes = load_with_notes(model)
         if "table" not in notes:

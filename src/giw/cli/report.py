@@ -37,7 +37,7 @@ def report(
         if tables:
             _print_tables(results)
             return
-        from giw.report.bench_page import report_folder
+        from giw.paper.report.bench_page import report_folder
 
         made = report_folder(results)
         page = made.write(results / "report" if out is None else out)
@@ -56,8 +56,8 @@ def report(
 
 
 def _print_tables(results: Path) -> None:
-    from giw.report.bench_page import bench_sheets, read_folder
-    from giw.report.sheet import text_sheet
+    from giw.pages.sheet import text_sheet
+    from giw.paper.report.bench_page import bench_sheets, read_folder
 
     found, damaged = read_folder(results)
     for line in damaged:
@@ -66,8 +66,8 @@ def _print_tables(results: Path) -> None:
 
 
 def _pack(results: Path, folder: Path) -> None:
-    from giw.bench.store import Store
-    from giw.report.bench_page import read_folder
+    from giw.paper.bench.store import Store
+    from giw.paper.report.bench_page import read_folder
 
     found, damaged = read_folder(results)
     for line in damaged:

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from giw.checks import as_generator, as_labels
-from giw.data import TableSample
 from giw.diagnosis.features import Features, as_features
 from giw.diagnosis.label_noise import cross_fit, look_for_noise, twins
 from giw.diagnosis.label_shift import label_test
@@ -27,6 +26,7 @@ from giw.diagnosis.shift_tests import (
 )
 from giw.support import SupportSplit, SupportSplitter
 from giw.support.copies import first_occurrences
+from giw.tables import TableSample
 from giw.weights import effective_sample_size
 
 MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_pair
-from giw.data import Table, TableEncoder, table_from_frame
 from giw.estimators.rows import extreme_sizes
+from giw.tables import Table, TableEncoder, table_from_frame
 
 TRIMMED = 0.005  # share of the rows at either end that does not decide what one unit is
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from giw.data.table_encoder import UNSEEN
 from giw.diagnosis.features import Features
 from giw.support.scorers.knn import nearest
+from giw.tables.encoder import UNSEEN
 
 NEIGHBOURS = 5
 BASELINE_ROWS = 1_000  # training rows that say what distance is ordinary

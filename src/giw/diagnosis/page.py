@@ -5,7 +5,7 @@ from __future__ import annotations
 from giw.diagnosis.pictures import class_picture, column_picture, shift_picture, support_picture
 from giw.diagnosis.recommendation import percent, span
 from giw.diagnosis.result import Diagnosis, reasons_in_words
-from giw.report import Listing, Page, Section
+from giw.pages import Listing, Page, Section
 
 SHOWN = 12  # rows of a list; the object and --json have more
 CASES = {

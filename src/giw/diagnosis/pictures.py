@@ -10,9 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from giw.diagnosis.shift_tests import ShiftTest
-from giw.report import Picture, split_histogram
-from giw.report.figures import FONT, LONG, SIZE, dress, settled
-from giw.report.style import BLUE, GREY, INK, LINE, VERMILION
+from giw.pages import Picture, split_histogram
+from giw.pages.figures import FONT, LONG, SIZE, dress, settled
+from giw.pages.style import BLUE, GREY, INK, LINE, VERMILION
 from giw.support import SupportSplit
 
 SHORT = {

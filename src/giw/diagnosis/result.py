@@ -129,7 +129,7 @@ class Diagnosis:
             How the page was made, for its foot.
         """
         from giw.diagnosis.page import diagnosis_page
-        from giw.report import write_page
+        from giw.pages import write_page
 
         return write_page(diagnosis_page(self, title=title, command=command), path)
 

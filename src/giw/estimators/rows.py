@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from giw.data import Table, TableEncoder, table_from_frame
+from giw.tables import Table, TableEncoder, table_from_frame
 
 HUGE = 1e100  # squares of larger numbers may be infinite, of smaller ones than 1 / HUGE zero
 

@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
-from giw.models import MLP, LeNet5, ResNet18
+from giw.nets.models import MLP, LeNet5, ResNet18
 from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
 
 FORMAT, VERSION = "giw model", 1
@@ -331,11 +331,12 @@ NETS: dict[str, Any] = {
 def _known_classes() -> dict[str, Any]:
     """Estimators and records that this package exports, by name: all that a file can ask for."""
     import giw.estimators
+    import giw.nets
     import giw.support
     import giw.weights
 
     found = {}
-    for room in (giw.weights, giw.support, giw.estimators):
+    for room in (giw.weights, giw.support, giw.estimators, giw.nets):
         for name in room.__all__:
             value = getattr(room, name)
             if isinstance(value, type) and (

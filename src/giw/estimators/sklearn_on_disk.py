@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from giw.data.npy_in_zip import check_arrays
+from giw.tables.npy_in_zip import check_arrays
 
 # Trees keep their nodes in compiled classes. skops does not trust them by itself, because nodes
 # that point outside their array would be followed; here every node is checked after loading.

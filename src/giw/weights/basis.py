@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from giw.data.chunks import BLOCK
-from giw.kernels import median_pair_distance, pairwise_squared_distances, representatives
+from giw.tables.chunks import BLOCK
+from giw.weights.kernels import median_pair_distance, pairwise_squared_distances, representatives
 
 # widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
 WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)

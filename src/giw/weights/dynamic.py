@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from giw.kernels import median_pair_distance, pairwise_squared_distances
 from giw.weights.fused import fused_loss_weights, suits
+from giw.weights.kernels import median_pair_distance, pairwise_squared_distances
 from giw.weights.quadratic import accelerated_gradient, sum_bounds
 
 BANDWIDTHS = ("cross", "median", "paper")

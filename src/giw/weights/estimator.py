@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from giw.checks import as_membership, as_pair, as_points, check_positive, like
-from giw.data.chunks import Chunks, as_chunks, one_or_more
+from giw.tables.chunks import Chunks, as_chunks, one_or_more
 from giw.weights.basis import (
     SELECTION_ROWS,
     Moments,

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import as_pair, as_points, check_positive, like
-from giw.kernels import (
+from giw.weights.basis import GaussianBasis, Units, candidate_widths, row_blocks
+from giw.weights.effective import mean_one, warn_if_few, warn_of
+from giw.weights.estimator import RatioEstimator, TwoSamples, check_auto, check_members
+from giw.weights.kernels import (
     bandwidth_to_gamma,
     median_pair_distance,
     pairwise_squared_distances,
     representatives,
 )
-from giw.weights.basis import GaussianBasis, Units, candidate_widths, row_blocks
-from giw.weights.effective import mean_one, warn_if_few, warn_of
-from giw.weights.estimator import RatioEstimator, TwoSamples, check_auto, check_members
 from giw.weights.least_squares import RIDGES, choose
 from giw.weights.quadratic import DenseKernel, FactoredKernel, interior_point, sum_bounds
 from giw.weights.small import pivoted_cholesky, small_interior_point

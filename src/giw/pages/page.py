@@ -1,0 +1,208 @@
+"""One HTML page that stands alone: no script, no file beside it, nothing fetched.
+
+Figures are SVG inside the page and take its colours, so that they follow a reader's dark mode.
+Everything that comes in is text and is escaped; a method called ``<b>`` is shown as ``<b>``.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from xml.etree import ElementTree
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+import giw
+from giw.pages.figures import png_bytes, svg_bytes
+from giw.pages.sheet import Sheet
+from giw.pages.style import INK, LINE, styles_of
+from giw.pages.tables import MEANING, Row
+from giw.writing import write_whole
+
+SVG = "http://www.w3.org/2000/svg"
+XLINK = "http://www.w3.org/1999/xlink"
+MANY = 4000  # drawn marks from which a figure goes into the page as PNG: SVG would be slow to open
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what it shows in words, for readers who do not see it, and a caption.
+
+    A ``wide`` one takes the width of the window and can be pushed sideways on a phone; ``name`` is
+    for a file of its own.
+    """
+
+    figure: Figure
+    alt: str
+    caption: str = ""
+    name: str = ""
+    wide: bool = False
+
+    @cached_property
+    def svg(self) -> bytes:
+        """The figure as SVG, drawn once for page and file."""
+        return svg_bytes(self.figure)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of things with words about them: names of columns, rows, and a note beneath."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page; whatever is left empty is left out.
+
+    Parameters
+    ----------
+    title : str
+    text : sequence of str
+        Paragraphs in plain words.
+    pictures : sequence of Picture
+    rows : sequence of Row
+        A table of methods, as :func:`giw.pages.summarize` gives it, with its meaning beneath.
+    facts : mapping of str to str
+        Short facts in two columns, such as sizes of data sets.
+    details : sequence of str
+        Paragraphs for the curious, folded away on the screen and open on paper.
+    details_title : str
+        What one clicks on to unfold them.
+    sheets : sequence of Sheet
+        Tables, after text and pictures.
+    part : str
+        The part of the page that it belongs to; the index shows it.
+    listing : Listing, optional
+        A table of words.
+    code : str
+        Lines to copy into a program.
+    """
+
+    title: str
+    text: Sequence[str] = ()
+    pictures: Sequence[Picture] = ()
+    rows: Sequence[Row] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    details: Sequence[str] = ()
+    details_title: str = "More about this"
+    sheets: Sequence[Sheet] = ()
+    part: str = ""
+    listing: Listing | None = None
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report says, in the order in which it is read.
+
+    Parameters
+    ----------
+    title : str
+    answer : str
+        The result in one sentence; set in large letters under the title.
+    lead : sequence of str
+        Paragraphs that say in plain words what was asked and done.
+    sections : sequence of Section
+    kicker : str
+        A few words above the title, such as the command.
+    footer : sequence of str
+        How to make this page again.
+    index : bool, default=False
+        Whether the sections are listed at the top, with links.
+    """
+
+    title: str
+    answer: str
+    lead: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    kicker: str = "giw"
+    footer: Sequence[str] = ()
+    index: bool = False
+
+
+def render_page(page: Page) -> str:
+    """The page as one string of HTML."""
+    environment = Environment(
+        loader=PackageLoader("giw.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pictures = [picture for section in page.sections for picture in section.pictures]
+    drawn = {id(p): _embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
+    return environment.get_template("page.html").render(
+        page=page,
+        parts=_parts(page.sections),
+        drawn=lambda picture: drawn[id(picture)],
+        color_of=lambda method: styles_of([method])[method].color,
+        meaning=MEANING,
+        version=giw.__version__,
+    )
+
+
+def _parts(sections: Sequence[Section]) -> list[tuple[str, list[tuple[int, Section]]]]:
+    """Neighbouring sections of one part, each with its number."""
+    return [
+        (part, list(members))
+        for part, members in groupby(enumerate(sections, start=1), key=lambda s: s[1].part)
+    ]
+
+
+def write_page(page: Page, path: str | Path) -> Path:
+    """Write the page as UTF-8; folders on the way are made."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, render_page(page))
+    return path
+
+
+def _embed(picture: Picture, prefix: str) -> Markup:
+    marks = picture.svg.count(b"<use") + picture.svg.count(b"<path")
+    if marks > MANY:
+        data = base64.b64encode(png_bytes(picture.figure, dpi=160)).decode()
+        return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(data, picture.alt)
+    return Markup(inline_svg(picture.svg, alt=picture.alt, prefix=prefix))
+
+
+def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
+    """An SVG file as an element that can stand in a page beside others.
+
+    Identifiers get a prefix, since a page may hold each only once; the file's own style sheet goes,
+    since it would apply to the whole page; ink and grid take the colours of the page.
+    """
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            if key == "id":
+                element.set(key, prefix + value)
+            elif key == f"{{{XLINK}}}href" and value.startswith("#"):
+                element.set(key, f"#{prefix}{value[1:]}")
+            else:
+                value = re.sub(r"url\(#", f"url(#{prefix}", value)
+                value = value.replace(INK, "currentColor").replace(LINE, "var(--grid)")
+                if key == "d":  # a hundredth of a point is finer than any screen
+                    value = re.sub(r"\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", value)
+                    value = " ".join(value.split())
+                element.set(key, value)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in {f"{{{SVG}}}style", f"{{{SVG}}}metadata"}:
+                parent.remove(child)
+    for key in ("width", "height"):
+        root.attrib.pop(key, None)
+    root.set("role", "img")
+    root.set("aria-label", alt)
+    ElementTree.register_namespace("", SVG)
+    ElementTree.register_namespace("xlink", XLINK)
+    return ElementTree.tostring(root, encoding="unicode")

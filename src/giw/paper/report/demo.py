@@ -1,0 +1,164 @@
+"""The page of ``giw demo``: odd against even digits, trained on 0 to 3, tested on all ten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from giw.pages.accuracies import as_accuracies
+from giw.pages.figures import learning_curves, split_histogram, trial_dots
+from giw.pages.page import Page, Picture, Section
+from giw.pages.style import name_of
+from giw.pages.tables import Row, in_one_sentence, summarize
+
+METHODS = {
+    "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "
+    "and weights by class shares too; what GIWClassifier does unless told otherwise",
+    "GIW": "splits the validation points into inside and outside the training support, weights "
+    "training data towards the inside ones and learns the outside ones directly",
+    "DIW": "weights training data towards the validation set, and has no answer to digits that "
+    "training never saw",
+    "Val-only": "learns from the validation points alone",
+    "Pretrain-val": "learns from training data first, then from the validation points",
+    "Pooled": "learns from both at once, half the loss from each, without split or weights; the "
+    "plain rival that a clever method has to beat",
+}
+
+
+def demo_page(
+    *,
+    accuracy: Mapping[str, ArrayLike],
+    curves: Mapping[str, ArrayLike],
+    p_value: ArrayLike,
+    inside: ArrayLike,
+    level: float = 0.05,
+    facts: Mapping[str, str] | None = None,
+    footer: Sequence[str] = (),
+    kicker: str = "giw demo",
+) -> Page:
+    """The report of the demo, to be written with :func:`giw.pages.write_page`.
+
+    The answer at its top is made from the numbers and says what they say, also when another
+    method wins.
+
+    Parameters
+    ----------
+    accuracy : mapping from method to one test accuracy per trial, each between 0 and 1
+        Paired by trial; must hold ``"giw"``.
+    curves : mapping from method to an array of shape (trials, epochs)
+        Test accuracy after each epoch, between 0 and 1.
+    p_value : array-like of shape (m,)
+        The split's p-value of each validation point, of one trial or of all.
+    inside : array-like of bool, shape (m,)
+        Whether the digit of each of these points is one that training saw (the truth).
+    level : float, default=0.05
+        Where the split cuts: a larger p-value is called inside.
+    facts : mapping of str to str, optional
+        Sizes and settings worth knowing, shown in two columns.
+    footer : sequence of str
+        How to make the page again: command, seed, versions.
+    kicker : str
+        The few words above the title.
+    """
+    rows = summarize(accuracy)
+    return Page(
+        kicker=kicker,
+        title="Odd or even, when six digits in ten are new",
+        answer=in_one_sentence(rows, "giw"),
+        lead=[
+            "Handwritten digits are sorted into odd and even. The large training set shows only "
+            "the digits 0 to 3; the world, and a small validation set drawn from it, show all ten. "
+            "Reweighting training data cannot teach a digit that is not there. Generalized "
+            "importance weighting notices which validation points lie outside the training data "
+            "and learns those directly.",
+        ],
+        sections=[
+            Section(
+                title="How the methods learn",
+                pictures=[
+                    Picture(
+                        learning_curves(curves),
+                        alt=describe_curves(curves),
+                        caption="Test accuracy after each epoch: mean over the trials, and one "
+                        "standard deviation on either side.",
+                    )
+                ],
+            ),
+            Section(
+                title="Where they end",
+                rows=rows,
+                pictures=[
+                    Picture(
+                        trial_dots(accuracy),
+                        alt=describe_trials(rows),
+                        caption="A line joins the methods within one trial: they share the "
+                        "validation draw and the initial network.",
+                    )
+                ],
+            ),
+            Section(
+                title="Which validation points look like training data",
+                text=[
+                    "Each validation point gets a p-value: how often would a training point lie as "
+                    "far from the rest of the training data as this one does? Points above "
+                    f"{level:g} are called inside. A good split piles the digits 4 to 9 up at the "
+                    "left and spreads the digits 0 to 3 evenly."
+                ],
+                pictures=[
+                    Picture(
+                        split_histogram(
+                            p_value,
+                            inside,
+                            threshold=level,
+                            groups=("digits 0–3, inside", "digits 4–9, outside"),
+                        ),
+                        alt=describe_split(p_value, inside, level),
+                        caption="The validation points of all trials, coloured by the truth, which "
+                        "the method does not see.",
+                    )
+                ],
+                details_title="Which mistake matters more?",
+                details=[
+                    "The two errors are not alike. An inside point called outside costs precision "
+                    "only: it is learned directly, like the others there. An outside point called "
+                    "inside costs truth: it counts towards the weighted part, where no training "
+                    "point can stand for it."
+                ],
+            ),
+            Section(
+                title="What the methods do",
+                facts={n: text for n, text in METHODS.items() if n in map(name_of, accuracy)},
+            ),
+            *([Section(title="Sizes and settings", facts=facts)] if facts else []),
+        ],
+        footer=footer,
+    )
+
+
+def describe_curves(curves: Mapping[str, ArrayLike]) -> str:
+    """The learning curves in words: where each begins and ends."""
+    parts = []
+    for method, values in curves.items():
+        mean = 100 * as_accuracies(values, f"curves[{method!r}]", ndim=2).mean(axis=0)
+        parts.append(f"{name_of(method)} from {mean[0]:.1f} to {mean[-1]:.1f} %")
+    return "Mean test accuracy from the first epoch to the last: " + ", ".join(parts) + "."
+
+
+def describe_trials(rows: Sequence[Row]) -> str:
+    """The dots in words: the means in falling order."""
+    ordered = sorted(rows, key=lambda row: -row.mean)
+    return (
+        "Mean test accuracy: " + ", ".join(f"{r.name} {100 * r.mean:.1f} %" for r in ordered) + "."
+    )
+
+
+def describe_split(p_value: ArrayLike, inside: ArrayLike, level: float) -> str:
+    """The histogram in words: how many points of each kind lie above the cut."""
+    above, member = np.asarray(p_value) > level, np.asarray(inside).astype(bool)
+    return (
+        f"Histogram of p-values. Of {member.sum()} points inside the training support "
+        f"{(above & member).sum()} lie above the cut at {level:g}; of {(~member).sum()} outside it "
+        f"{(above & ~member).sum()} do."
+    )

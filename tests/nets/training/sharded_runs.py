@@ -1,0 +1,92 @@
+"""Every method on a toy problem, with the rows of each step shared among processes or not."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from tests.nets.methods.two_backwards import slope_by_pulling_back
+from tests.nets.training.toy import toy_net, toy_tensors
+
+from giw.nets.methods import METHODS, method_named
+from giw.nets.methods.virtual import slope_along
+from giw.nets.training import (
+    FunctionalNet,
+    Interrupted,
+    Tensors,
+    TrainingConfig,
+    UnusableCheckpoint,
+    ask_to_stop,
+    loop,
+    sample_losses,
+    train,
+)
+from giw.nets.training.sharded_net import ShardedNet
+
+# 25 rows a step: one process of two has a row more than the other
+CONFIG = TrainingConfig(epochs=2, pretrain_epochs=1, batch_size=25, learning_rate=0.01)
+
+
+def data() -> Tensors:
+    """In double precision, so that rounding is told from mistakes."""
+    found = toy_tensors(n=75, m=7)
+    parts = {f.name: getattr(found, f.name) for f in fields(found)}
+    return Tensors(**{k: v.double() if v.is_floating_point() else v for k, v in parts.items()})
+
+
+def trained(name: str, **how: Any) -> dict[str, torch.Tensor]:
+    """Parameters of the net in the end."""
+    record = train(method_named(name), toy_net().double(), data(), CONFIG, random_state=3, **how)
+    return dict(record.module.state_dict())
+
+
+def slopes(net: FunctionalNet) -> dict[str, torch.Tensor]:
+    """A product of derivatives by both roads, one of which differentiates twice."""
+    d = data()
+    params = {name: p.detach() for name, p in net.params().items()}
+    way = {name: torch.ones_like(p) for name, p in params.items()}
+
+    def losses(p: Any) -> torch.Tensor:
+        return sample_losses(net(p, d.x_train[:9]), d.y_train[:9])
+
+    return {
+        "forward": slope_along(losses, params, way),
+        "backward twice": slope_by_pulling_back(losses, params, way),
+    }
+
+
+def shared(rank: int, folder: str) -> dict[str, Any]:
+    """As one of the processes."""
+    world = dist.group.WORLD
+    found: dict[str, Any] = {name: trained(name, ranks=world) for name in METHODS}
+    found["slopes"] = slopes(ShardedNet(toy_net().double(), group=world))
+    found["interrupted"] = interrupted(rank, Path(folder))
+    path = Path(folder) / f"damaged, of rank {rank}"
+    path.write_text("no checkpoint")
+    try:
+        trained("diw", ranks=world, checkpoint=path)
+    except UnusableCheckpoint as error:
+        found["refused"] = str(error)
+    return found
+
+
+def interrupted(rank: int, folder: Path) -> dict[str, Any]:
+    """The second process is asked to stop; then both go on. Only the first one has a file."""
+    world, path = dist.group.WORLD, folder / f"of rank {rank}"
+    loop.STEPS_TO_AGREE = 2
+
+    def ask(phase: str, epoch: int, _: Any) -> None:
+        if rank == 1 and (phase, epoch) == ("train", 0):
+            ask_to_stop()
+
+    found: dict[str, Any] = {}
+    try:
+        trained("giw", ranks=world, checkpoint=path, on_epoch=ask)
+    except Interrupted as error:
+        found["said"] = str(error)
+    found["wrote"] = path.exists()
+    found["params"] = trained("giw", ranks=world, checkpoint=path)
+    return found

@@ -1,0 +1,40 @@
+"""Recording a step: what is there of it without a GPU."""
+
+import pytest
+import torch
+from tests.nets.training.toy import toy_net, toy_tensors
+
+from giw.nets.methods import GIW
+from giw.nets.training import TrainingConfig, descent, train
+from giw.nets.training.group import Group
+
+
+class Rerun:
+    """Stands for a CUDA graph: the same trial runs, and a replay that runs the work."""
+
+    def __init__(self, work, device, rewind=lambda: None):
+        for _ in range(3):
+            rewind()
+            work()
+        self.replay = work
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_trial_runs_leave_no_trace_however_short_an_epoch(monkeypatch, steps):
+    data = toy_tensors(n=32 * steps)
+    config = TrainingConfig(epochs=2, pretrain_epochs=2, batch_size=32, learning_rate=0.01)
+    plain = train(GIW(), toy_net(), data, config)
+
+    built = Group.descent
+
+    def recorded(self, *args):
+        made = built(self, *args)
+        made.captured = True
+        return made
+
+    monkeypatch.setattr(Group, "descent", recorded)
+    monkeypatch.setattr(descent, "Captured", Rerun)
+    again = train(GIW(), toy_net(), data, config)
+    assert again.history["loss"].tolist() == plain.history["loss"].tolist()
+    for one, other in zip(again.module.parameters(), plain.module.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -1,0 +1,116 @@
+"""Grids that are killed, and grids that share a folder."""
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.paper.bench import tiny_grid
+from tests.paper.bench.process_tree import AVAILABLE, is_alive
+
+from giw.pages.sheet import text_sheet
+from giw.paper.bench import engines
+from giw.paper.bench.store import Store
+from giw.paper.report.bench_page import bench_sheets
+
+# children of a server that has imported everything once start in no time
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.paper.bench.tiny_grid"])
+N_RUNS = sum(len(job.runs) for job in tiny_grid.tiny_jobs())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def this_tree():
+    """The server of processes must import this tree, whatever else is installed."""
+    root = Path(__file__).parents[2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([f"{root}/src", str(root)]))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def forget_small_samples(monkeypatch):
+    monkeypatch.setattr(engines, "paper_samples", engines.paper_samples)
+    monkeypatch.setattr(engines, "_SAMPLES", {})
+    monkeypatch.setattr(engines, "_RUNNERS", {})
+
+
+@pytest.fixture(scope="module")
+def left_alone(this_tree, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    process = CONTEXT.Process(target=tiny_grid.run_tiny_grid, args=(folder,))
+    process.start()
+    process.join()
+    return folder
+
+
+def tables(folder):
+    """All tables but those of wall time, and the learning curves to the last digit."""
+    results, damaged = Store(folder).read_all()
+    assert damaged == []
+    texts = [text_sheet(s) for s in bench_sheets(results) if not s.name.startswith("time")]
+    return texts, {r.run.key: tuple(r.curve) for r in results}
+
+
+def n_written(folder):
+    return len(list(folder.glob("*.json")))
+
+
+def test_a_grid_killed_three_times_gives_the_same_table_as_one_left_alone(tmp_path, left_alone):
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        before = n_written(tmp_path)
+        process = CONTEXT.Process(target=tiny_grid.run_tiny_grid, args=(tmp_path,))
+        process.start()
+        while process.is_alive() and n_written(tmp_path) == before:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.3))  # somewhere in the next job
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    assert 0 < n_written(tmp_path) <= N_RUNS
+    tiny_grid.run_tiny_grid(tmp_path)
+    assert n_written(tmp_path) == N_RUNS
+    assert tables(tmp_path) == tables(left_alone)
+
+
+def test_two_processes_share_a_folder_and_do_no_run_twice(tmp_path, left_alone):
+    written = CONTEXT.Queue()
+    processes = [
+        CONTEXT.Process(target=tiny_grid.tell_tiny_grid, args=(tmp_path, written)) for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    counts = [written.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join()
+    assert sum(counts) == N_RUNS
+    assert tables(tmp_path) == tables(left_alone)
+    assert list((tmp_path / "claims").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    process = CONTEXT.Process(target=tiny_grid.wait_in_workers, args=(tmp_path,))
+    process.start()
+    while len(list(tmp_path.glob("pid-*"))) < 2:
+        assert process.is_alive()
+        time.sleep(0.05)
+    workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
+    assert all(map(is_alive, workers))
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    deadline = time.monotonic() + 30
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(is_alive, workers))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "run_job", tiny_grid.die)
+    with pytest.raises(RuntimeError, match=r"was killed.* run the same command again"):
+        list(engines.run_jobs(tiny_grid.tiny_jobs(), engines.Place(tmp_path, None), processes=2))

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giw.tables import chunks as module
+from giw.tables.chunks import Chunks, as_chunks, one_or_more
+
+
+def rows(n, d=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 7), st.data())
+def test_blocks_and_picked_rows_do_not_depend_on_the_pieces(sizes, block, data):
+    """Blocks are those of the whole matrix, kept rows included."""
+    n = sum(sizes)
+    if n == 0:
+        return
+    x = rows(n)
+    kept = torch.tensor(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    index = torch.tensor(data.draw(st.permutations(range(n))))[: n // 2 + 1]
+    pieces = np.split(x, np.cumsum(sizes)[:-1])
+    old, module.BLOCK = module.BLOCK, block
+    try:
+        found = list(Chunks(lambda: pieces, "x"))
+        some = list(Chunks(lambda: pieces, "x").where(kept))
+        picked = Chunks(lambda: pieces, "x").rows(index)
+    finally:
+        module.BLOCK = old
+
+    expected = torch.as_tensor(x).split(block)
+    assert len(found) == len(expected)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert torch.equal(
+        torch.cat([torch.empty(0, 2, dtype=torch.double), *some]), torch.as_tensor(x)[kept]
+    )
+    assert torch.equal(picked, torch.as_tensor(x)[index])
+
+
+def test_what_is_taken_for_pieces_and_what_is_not():
+    x = rows(4)
+    for array in (x, torch.as_tensor(x), x.tolist(), [1.0, 2.0], list(x)):
+        assert as_chunks(array, "x") is None
+    for pieces in ([x, x], (torch.as_tensor(x),), lambda: iter([x, x]), Chunks(lambda: [x], "x")):
+        assert len(as_chunks(pieces, "x")) % 4 == 0
+    assert len(one_or_more(x, "x")) == 4
+    assert as_chunks([x], "x").through(lambda b: 2 * b).rows(torch.tensor([1]))[0, 0] == 2 * x[1, 0]
+
+
+def test_an_iterator_is_refused_because_it_ends():
+    with pytest.raises(ValueError, match="only once; pass a function"):
+        as_chunks(iter([rows(2)]), "x_train")
+
+
+def test_a_function_that_forgets_rows_is_found_out():
+    left = [rows(5), rows(4)]
+    chunks = Chunks(lambda: [left.pop(0)], "x_train")
+    assert len(chunks) == 5
+    with pytest.raises(ValueError, match="4 rows where 5 were expected"):
+        list(chunks)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ([], "x_train is empty"),
+        ([rows(2, 2), rows(2, 3)], "piece 1 has 3 features and the first one 2"),
+        ([np.array([[np.nan]])], "piece 0, holds 1 NaN"),
+    ],
+)
+def test_bad_pieces_are_named(pieces, words):
+    with pytest.raises(ValueError, match=words):
+        list(Chunks(lambda: pieces, "x_train"))
+
+
+def test_rows_are_left_out_one_after_the_other():
+    x = rows(6)
+    some = as_chunks([x[:4], x[4:]], "x").where(torch.tensor([1, 0, 1, 1, 0, 1]).bool())
+    fewer = some.where(torch.tensor([0, 1, 0, 1]).bool())
+    assert (len(some), fewer.shape, fewer.dtype) == (4, (2, 2), torch.float64)
+    assert torch.equal(torch.cat(list(fewer)), torch.as_tensor(x[[2, 5]]))

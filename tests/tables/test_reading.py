@@ -1,0 +1,227 @@
+"""Tables as people have them, good and bad."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from giw.tables.reading import Table, did_you_mean, read_table, table_from_frame
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+FRAME = pd.DataFrame(
+    {
+        "age": [31, 45, 27],
+        "income": [1.5, np.nan, 2.5],
+        "town": ["Rome", None, "Oslo"],
+        "member": [True, False, True],
+        "since": pd.to_datetime(["1970-01-02", "1970-01-01T12:00", None], format="ISO8601"),
+        "y": ["no", "yes", "no"],
+    }
+)
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_text(text, encoding=encoding)
+    return path
+
+
+def same_columns(table, names=("age", "income", "town", "member", "y")):
+    assert_array_equal(table.columns["age"], [31.0, 45.0, 27.0])
+    assert_array_equal(table.columns["income"], [1.5, np.nan, 2.5])
+    assert list(table.columns["town"]) == ["Rome", None, "Oslo"]
+    assert_array_equal(table.columns["member"], [1.0, 0.0, 1.0])
+    assert list(table.labels("y")) == ["no", "yes", "no"]
+    assert set(names) <= set(table.names)
+
+
+def test_csv_and_parquet_hold_the_same_table(tmp_path):
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    FRAME.to_parquet(tmp_path / "t.parquet")
+
+    for name in ("t.csv", "t.parquet"):
+        table = read_table(tmp_path / name)
+        same_columns(table)
+        assert_array_equal(table.columns["since"], [1.0, 0.5, np.nan])  # days since 1970
+
+
+def test_text_that_only_looks_like_dates_stays_text():
+    table = table_from_frame(pd.DataFrame({"d": ["2020-02-31", "2020-01-01"]}))
+    assert list(table.columns["d"]) == ["2020-02-31", "2020-01-01"]
+
+
+@pytest.mark.parametrize(("separator", "ending"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
+def test_the_usual_separators_are_understood(tmp_path, separator, ending):
+    FRAME.to_csv(tmp_path / f"t.{ending}", index=False, sep=separator)
+    same_columns(read_table(tmp_path / f"t.{ending}"))
+
+
+def test_a_compressed_csv_is_read(tmp_path):
+    FRAME.to_csv(tmp_path / "t.csv.gz", index=False)
+    same_columns(read_table(tmp_path / "t.csv.gz"))
+
+
+def test_a_nameless_column_that_counts_rows_is_left_out_and_said_so(tmp_path):
+    """It would make every validation row look new."""
+    FRAME.to_csv(tmp_path / "t.csv")
+    table = read_table(tmp_path / "t.csv")
+
+    assert "Unnamed: 0" not in table.names
+    assert "counts the rows" in table.notes[0]
+
+
+def test_arrays_of_an_npz_file_become_columns(tmp_path):
+    np.savez(tmp_path / "t.npz", X=[[1, 2], [3, 4]], town=["a", "b"], y=[0, 1])
+    table = read_table(tmp_path / "t.npz")
+
+    assert table.names == ["X[0]", "X[1]", "town", "y"]
+    assert_array_equal(table.columns["X[1]"], [2.0, 4.0])
+    assert table.labels("y").dtype == np.int64
+    assert table.without("y").names == ["X[0]", "X[1]", "town"]
+
+
+def test_labels_are_whole_numbers_text_or_numbers():
+    table = Table({"a": np.array([1.0, 2.0]), "b": np.array([0.5, 1.0]), "c": _text("u", "v")})
+
+    assert table.labels("a").dtype == np.int64
+    assert table.labels("b").dtype == np.float64
+    assert table.labels("c").dtype.kind == "U"
+
+
+def test_a_missing_label_column_suggests_the_likely_one():
+    table = Table({"Label": np.zeros(1), "age": np.zeros(1)}, source="t.csv")
+
+    with pytest.raises(ValueError, match=r"t.csv has no column 'labl'; did you mean 'Label'\?"):
+        table.labels("labl")
+    with pytest.raises(ValueError, match=r"no column 'target'; it has 'Label', 'age'$"):
+        table.labels("target")
+
+
+def test_rows_without_a_label_are_refused():
+    table = Table({"y": _text("a", None, None)}, source="t.csv")
+    with pytest.raises(ValueError, match=r"2 of 3 rows have no label in column 'y'.*row 1"):
+        table.labels("y")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "", "is empty"),
+        ("t.csv", "\n\n", "is empty"),
+        ("t.csv", "a,b\n", "holds no rows"),
+        ("t.csv", "1.5,2.5\n3.5,4.5\n", "the first line must name the columns"),
+        ("t.csv", 'a,b\n1,2\n"3,4\n5,6', "not a regular csv file"),
+        ("t.csv", "a,b\n1,2\n3,4,5,6\n", "not a regular csv file.*line 3"),
+        ("t.xlsx", "a", "name must end in one of"),
+        ("t.parquet", "PAR1 and nothing more", "not a whole parquet file"),
+        ("t.npz", "PK\x03\x04 and nothing more", "not a whole npz file"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line_that_names_them(tmp_path, name, content, message):
+    path = write(tmp_path / name, content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_table(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_in_another_encoding_is_named(tmp_path):
+    path = write(tmp_path / "t.csv", "town\nZürich\n", encoding="latin-1")
+    with pytest.raises(ValueError, match="UTF-8"):
+        read_table(path)
+
+
+def test_a_path_that_is_not_there_or_a_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none.csv does not exist"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match="is a folder"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.6, 0.98])
+@pytest.mark.parametrize("kind", ["parquet", "npz", "csv.gz"])
+def test_a_truncated_file_is_refused(tmp_path, kind, keep):
+    path = tmp_path / f"t.{kind}"
+    values = np.random.default_rng(0).normal(size=2000)
+    if kind == "npz":
+        np.savez_compressed(path, x=values, y=values)
+    else:
+        frame = pd.DataFrame({"x": values, "y": values})
+        frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(keep * len(whole))])
+    with pytest.raises(ValueError, match=r"t\."):
+        read_table(path)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (open, ("exploded", "w"))
+
+
+def test_pickled_objects_in_an_npz_file_are_refused_and_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bomb = np.empty(2, dtype=object)
+    bomb[:] = [Bomb(), Bomb()]
+    np.savez("t.npz", x=bomb)
+    with pytest.raises(ValueError, match="array 'x' holds pickled objects"):
+        read_table("t.npz")
+    (tmp_path / "bare.npz").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match="pickled"):
+        read_table("bare.npz")
+
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.zeros((3, 2)), "y": np.zeros(2)}, "same number of rows"),
+        ({"X": np.zeros((3, 2, 2))}, "two dimensions"),
+        ({"X": np.zeros((3, 2), dtype=complex)}, "complex128"),
+    ],
+)
+def test_arrays_that_are_no_table_are_refused(tmp_path, arrays, message):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.npz")
+
+
+def test_lists_in_cells_are_refused():
+    with pytest.raises(ValueError, match="column 'x' holds lists"):
+        table_from_frame(pd.DataFrame({"x": [[1], [2]]}))
+
+
+def test_numbers_kept_as_objects_are_numbers():
+    table = table_from_frame(pd.DataFrame({"x": pd.Series([1, 2.5, None], dtype=object)}))
+    assert_array_equal(table.columns["x"], [1.0, 2.5, np.nan])
+
+
+def test_two_columns_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="two columns called 'a'"):
+        table_from_frame(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_many_names_are_cut_short():
+    assert did_you_mean("zzz", [f"column {j}" for j in range(20)]).endswith("and 12 more")
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_numbers_survive_every_format(tmp_path_factory, values):
+    folder = tmp_path_factory.mktemp("t")
+    frame = pd.DataFrame({"x": np.array(values), "k": 1})
+    frame.to_parquet(folder / "t.parquet")
+    np.savez(folder / "t.npz", x=np.array(values))
+    for name in ("t.parquet", "t.npz"):
+        assert_array_equal(read_table(folder / name).columns["x"], values)
+
+
+def _text(*values):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
