@@ -14,9 +14,14 @@ from torch import Tensor
 class Problem(Protocol):
     """Three samples, each with inputs ``x`` and class indices ``y``."""
 
-    train: Any
-    val: Any
-    test: Any
+    @property
+    def train(self) -> Any: ...
+
+    @property
+    def val(self) -> Any: ...
+
+    @property
+    def test(self) -> Any: ...
 
 
 @dataclass(frozen=True)
