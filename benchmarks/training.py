@@ -47,9 +47,9 @@ from giw.nets.training import (
     sample_losses,
     train_trials,
 )
+from giw.objective import dynamic_kmm
 from giw.paper.shift import paper_problem, paper_samples, paper_setting, trial_seeds
 from giw.paper.shift.paper import PaperSetting
-from giw.weights import dynamic_kmm
 
 TEN = ("val_only", "pretrain_val", "pooled", "giw", "diw", "r_diw", "ccsa", "dann", "reweight",
        "mw_net")  # fmt: skip

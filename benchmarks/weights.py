@@ -2,15 +2,13 @@
 
     python benchmarks/weights.py              # everything: about an hour on 2 cores
     python benchmarks/weights.py --quick      # a small version of everything, minutes
-    python benchmarks/weights.py --only solver --only error    # some of the tables below
+    python benchmarks/weights.py --only exact --only speed    # some of the tables below
 
 Tables, each printed as Markdown, ours and theirs from the same run on the same machine:
 
-solver  KMM with the paper's problem (n = 256 losses, m = 20), processor seconds from losses to
-        weights and relative gap of the objective, beside cvxopt, dense and sparse constraints.
-dynamic the same problems by the chain of operations inside a training step: what more steps buy.
+exact   KMM with a given ridge: correlation and effective sample size beside cvxopt at 1e-12.
+speed   the same with the paper's settings: processor seconds from losses to weights.
 error   N(0, I) → N(0.75 e₁, I): what share of the squared error of equal weights is taken away.
-rule    when the classifier ratio takes richer functions, on ratios of three kinds.
 scale   one fit in a process of its own: processor seconds, peak memory above the data, error left,
         effective sample size.
 
@@ -34,14 +32,17 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
+from scipy.spatial.distance import cdist, pdist
 from threadpoolctl import threadpool_limits
 
 import giw
+import giw.weights
 from loss_shapes import loss_shapes
 
-TABLES = ("solver", "dynamic", "error", "rule", "scale")
+TABLES = ("exact", "speed", "error", "scale")
 SHIFT = 0.75
+UPPER = 50.0
+HARDLY = 0.01  # standard deviation of mean-one weights under which a correlation says little
 OURS = {
     "giw kmm": giw.kmm,
     "giw ulsif": giw.ulsif,
@@ -134,24 +135,31 @@ def table(head: list[str], rows: list[list[str]]) -> None:
 # ---- solver
 
 
-def by_cvxopt(train, val, *, gamma, ridge, upper, thin):
-    """The paper's problem as its authors call cvxopt; ``thin`` for sparse constraints."""
+def by_cvxopt(
+    kernel: np.ndarray, kappa: np.ndarray, *, ridge: float, thin: bool, accuracy: float | None
+) -> np.ndarray:
+    """The paper's problem by cvxopt, dense constraints as its authors write them or ``thin``."""
     from cvxopt import matrix, solvers, sparse
 
-    n = len(train)
+    n = len(kappa)
     slack = (np.sqrt(n) - 1) / np.sqrt(n)
-    kernel = np.exp(-gamma * (train[:, None] - train) ** 2) + ridge * np.eye(n)
-    kappa = n * np.exp(-gamma * (train[:, None] - val) ** 2).mean(1)
     rows = matrix(np.r_[np.ones((1, n)), -np.ones((1, n)), np.eye(n), -np.eye(n)])
-    limits = matrix(np.r_[n * (1 + slack), n * (slack - 1), upper * np.ones(n), np.zeros(n)])
+    limits = matrix(np.r_[n * (1 + slack), n * (slack - 1), UPPER * np.ones(n), np.zeros(n)])
+    options = {} if accuracy is None else dict.fromkeys(("abstol", "reltol", "feastol"), accuracy)
     solved = solvers.qp(
-        matrix(kernel),
+        matrix(kernel + ridge * np.eye(n)),
         matrix(-kappa),
         sparse(rows) if thin else rows,
         limits,
-        options={"show_progress": False},
+        options={"show_progress": False, **options},
     )
-    return np.array(solved["x"])[:, 0], kernel, kappa
+    return np.array(solved["x"])[:, 0]
+
+
+def kernels(train: np.ndarray, val: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian kernel of the training points, and κ."""
+    near = np.exp(-gamma * cdist(train, val, "sqeuclidean"))
+    return np.exp(-gamma * cdist(train, train, "sqeuclidean")), len(train) * near.mean(1)
 
 
 def cpu_seconds(*calls: Callable[[], object], rounds: int = 7) -> list[float]:
@@ -176,93 +184,98 @@ def cpu_seconds(*calls: Callable[[], object], rounds: int = 7) -> list[float]:
     return best
 
 
-def solver_table(seeds: int) -> None:
-    """KMM with the paper's problem, ours beside cvxopt."""
-    print("## solver: the paper's KMM, n = 256, m = 20, one dimension, ridge 1e-5, upper 50\n")
-    if not installed("cvxopt"):
-        return
-    torch.set_num_threads(1)
-    from giw.weights.kernels import paper_gamma, scale_free_gamma
-    from giw.weights.quadratic import sum_bounds
-    from giw.weights.small import pivoted_cholesky, small_interior_point
+def widths(train: np.ndarray) -> dict[str, float]:
+    """Inverse squared widths: published, scale free, a tenth and ten times as wide as that."""
+    median = float(np.median(pdist(train)))
+    free = 0.5 / median**2
+    return {"published": median, "median": free, "narrow": 100 * free, "wide": 0.01 * free}
 
-    rows, worst, ratios = [], 0.0, []
-    for rule, rule_gamma in (("paper", paper_gamma), ("median", scale_free_gamma)):
-        for name in loss_shapes(0):
-            gaps, ours, dense, thin = [], [], [], []
-            for seed in range(seeds):
-                train, val = loss_shapes(seed)[name]
-                gamma = rule_gamma(train)
-                problem = {"gamma": gamma, "ridge": 1e-5, "upper": 50.0}
-                exact, kernel, kappa = by_cvxopt(train, val, **problem, thin=True)
-                features, _ = pivoted_cholesky(train[:, None], gamma=gamma)
-                raw = small_interior_point(
-                    features, kappa, ridge=1e-5, upper=50.0, bounds=sum_bounds(256), tolerance=1e-4
-                )
-                least = 0.5 * exact @ kernel @ exact - kappa @ exact
-                gaps.append((0.5 * raw @ kernel @ raw - kappa @ raw - least) / abs(least))
-                with warnings.catch_warnings(), threadpool_limits(1):
-                    warnings.simplefilter("ignore", giw.weights.EffectiveSampleSizeWarning)
-                    seconds = cpu_seconds(
-                        partial(giw.kmm, train, val, **problem, tolerance=1e-4),
-                        partial(by_cvxopt, train, val, **problem, thin=False),
-                        partial(by_cvxopt, train, val, **problem, thin=True),
-                    )
-                for times, value in zip((ours, dense, thin), seconds, strict=True):
-                    times.append(value)
-            faster = np.divide(dense, ours), np.divide(thin, ours)
-            ratios.append([np.median(f) for f in faster])
-            worst = max(worst, *gaps)
-            rows.append(
-                [name, rule, f"{max(gaps):.1e}", f"{1e3 * np.median(ours):.2f}"]
-                + [f"{1e3 * np.median(t):.1f} ({np.median(f):.0f} ×)"
-                   for t, f in zip((dense, thin), faster, strict=True)]
-            )  # fmt: skip
-    table(["losses", "γ", "largest gap", "giw, ms", "cvxopt dense, ms", "cvxopt sparse, ms"], rows)
-    middle, least = np.median(ratios, 0), np.min(ratios, 0)
+
+def matching_cases(n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Losses of several shapes and features, n training and 20 validation points."""
+    rng = np.random.default_rng(n)
+    draws = [loss_shapes(seed) for seed in range(4)]
+    cases = {
+        name: (np.concatenate([draw[name][0] for draw in draws])[:n, None], val[:, None])
+        for name, (_, val) in draws[0].items()
+    }
+    for d in (5, 50):
+        cases[f"features, d = {d}"] = rng.normal(size=(n, d)), rng.normal(size=(20, d)) + 0.5
+    return cases
+
+
+def exact_table(sizes: tuple[int, ...]) -> None:
+    """Weights by the paper's problem beside cvxopt's at 1e-12."""
+    print("## exact: `giw.kmm` with a given ridge beside cvxopt at 1e-12, 20 validation points\n")
+    print("Per n: least correlation over ridges 1e-5, 1e-2 and 1 (largest difference of a weight);")
+    print("effective sample size at ridge 1e-5, ours and cvxopt's.\n")
+    least, apart, rows = 1.0, 0.0, []
+    for kind in matching_cases(sizes[0]):
+        for rule in ("published", "median", "narrow", "wide"):
+            cells = []
+            for n in sizes:
+                train, val = matching_cases(n)[kind]
+                gamma = widths(train)[rule]
+                kernel, kappa = kernels(train, val, gamma)
+                alike, differ, sizes_left = [], [], []
+                for ridge in (1e-5, 1e-2, 1.0):
+                    w = giw.kmm(train, val, gamma=gamma, ridge=ridge, upper=UPPER)
+                    exact = by_cvxopt(kernel, kappa, ridge=ridge, thin=True, accuracy=1e-12)
+                    exact = exact / exact.mean()
+                    differ.append(np.abs(w - exact).max())
+                    sizes_left.append([giw.effective_sample_size(z.clip(0)) for z in (w, exact)])
+                    if exact.std() > HARDLY:
+                        alike.append(np.corrcoef(w, exact)[0, 1])
+                    else:
+                        apart = max(apart, differ[-1])
+                least = min([least, *alike])
+                said = f"{min(alike):.6f}" if alike else "no spread"
+                cells.append(f"{said} ({max(differ):.0e}); {sizes_left[0][0]:.1f}, "
+                             f"{sizes_left[0][1]:.1f}")  # fmt: skip
+            rows.append([kind, rule, *cells])
+    table(["", "width", *[f"n = {n:,}" for n in sizes]], rows)
     print(
-        f"largest relative gap {worst:.1e}; faster than cvxopt with dense constraints "
-        f"{middle[0]:.0f} × (median over rows; least {least[0]:.0f} ×), with sparse ones "
-        f"{middle[1]:.0f} × (least {least[1]:.1f} ×)\n",
+        f"least correlation {least:.6f}; where the exact weights vary by less than {HARDLY} "
+        f"(standard deviation), largest difference {apart:.1e}\n",
         flush=True,
     )
 
 
-def dynamic_table(seeds: int) -> None:
-    """The fixed chain of operations inside a training step: what more steps buy."""
-    from giw.weights import dynamic_kmm
-    from giw.weights.kernels import paper_gamma, scale_free_gamma
-    from giw.weights.quadratic import DenseKernel, accelerated_gradient, interior_point, sum_bounds
+def speed_table(seeds: int) -> None:
+    """Losses to weights, ours beside cvxopt with its defaults: the paper's problem at n = 256."""
+    print("## speed: losses to weights, n = 256, ridge 1e-5, upper 50, cvxopt with its defaults\n")
+    rows, ratios = [], []
+    for rule in ("published", "median"):
+        for name in loss_shapes(0):
+            times, alike = [], []
+            for seed in range(seeds):
+                train, val = (z[:, None] for z in loss_shapes(seed)[name])
+                gamma = widths(train)[rule]
 
-    print("## dynamic: the same problems inside a training step\n")
-    torch.set_num_threads(1)
-    losses = [shape for seed in range(seeds) for shape in loss_shapes(seed).values()]
-    rules = (paper_gamma, scale_free_gamma)
-    gamma = torch.tensor([rule(x) for rule in rules for x, _ in losses])[:, None, None]
-    train, val = (  # (p, n), (p, m)
-        torch.tensor(np.array(len(rules) * part)) for part in zip(*losses, strict=True)
+                def theirs(thin, train=train, val=val, gamma=gamma):
+                    return by_cvxopt(*kernels(train, val, gamma), ridge=1e-5, thin=thin,
+                                     accuracy=None)  # fmt: skip
+
+                ours = partial(giw.kmm, train, val, gamma=gamma, ridge=1e-5, upper=UPPER)
+                exact = by_cvxopt(
+                    *kernels(train, val, gamma), ridge=1e-5, thin=True, accuracy=1e-12
+                )
+                alike.append([np.corrcoef(w, exact)[0, 1] for w in (ours(), theirs(True))])
+                times.append(cpu_seconds(ours, partial(theirs, False), partial(theirs, True)))
+            mine, dense, thin = 1e3 * np.median(times, 0)
+            ratios.append(np.median([[t[1] / t[0], t[2] / t[0]] for t in times], 0))
+            worst = np.min(alike, 0)
+            rows.append([name, rule, f"{mine:.2f}", f"{dense:.1f} ({ratios[-1][0]:.0f} ×)",
+                         f"{thin:.1f} ({ratios[-1][1]:.0f} ×)", f"{worst[0]:.6f}",
+                         f"{worst[1]:.6f}"])  # fmt: skip
+    head = ["losses", "width", "giw, ms", "cvxopt dense, ms", "cvxopt sparse, ms"]
+    table([*head, "correlation, giw", "cvxopt"], rows)
+    middle, least = np.median(ratios, 0), np.min(ratios, 0)
+    print(
+        f"faster than cvxopt with dense constraints {middle[0]:.0f} × (median over rows; least "
+        f"{least[0]:.0f} ×), with sparse ones {middle[1]:.0f} × (least {least[1]:.1f} ×)\n",
+        flush=True,
     )
-    kernel = torch.exp(-gamma * (train[..., None] - train[..., None, :]) ** 2)
-    kappa = 256 * torch.exp(-gamma * (train[..., None] - val[..., None, :]) ** 2).mean(-1)
-    problem = {"upper": 50.0, "bounds": sum_bounds(256)}
-    exact = interior_point(DenseKernel(kernel), kappa, ridge=1e-5, **problem)
-    kernel = kernel + 1e-5 * torch.eye(256, dtype=kernel.dtype)
-
-    def value(w):
-        return 0.5 * (w * (kernel @ w[..., None])[..., 0]).sum(-1) - (kappa * w).sum(-1)
-
-    least, start = value(exact), value(torch.ones_like(kappa))
-    one, member = train[0].float(), torch.ones(20)
-    rows = []
-    for n_steps in (30, 60, 120, 240, 1_000):
-        w = accelerated_gradient(kernel, kappa, n_steps=n_steps, **problem)
-        above = value(w) - least
-        (seconds,) = cpu_seconds(partial(dynamic_kmm, one, val[0].float(), member, n_steps=n_steps))
-        gap, fair = above / least.abs(), above / torch.maximum(least.abs(), start - least)
-        parts = (part for kind in (gap, fair) for part in (kind.median(), kind.max()))
-        rows.append([f"{n_steps:,}", f"{1e3 * seconds:.1f}", *(f"{part:.0e}" for part in parts)])
-    head = ["steps", "ms", "gap / objective, median", "largest", "gap / larger, median", "largest"]
-    table(head, rows)
 
 
 # ---- error
@@ -313,62 +326,6 @@ def error_table(
     taken = [f"{1 - ours[c]:.0%} (d = {c[0]}, n_val = {c[1]})" for c in cells]
     print("- best of ours takes away: " + ", ".join(taken))
     print(flush=True)
-
-
-# ---- rule
-
-
-def narrower(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N(0, I) → N(0, 0.36 I) in two dimensions: a ratio that needs squares."""
-    rng = np.random.default_rng(seed)
-    train, val = rng.normal(size=(n, 2)), 0.6 * rng.normal(size=(m, 2))
-    return train, val, np.exp(-0.5 * (train**2).sum(1) * (1 / 0.36 - 1)) / 0.36
-
-
-def two_bumps(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N(0, 2.25) → N(±1.2, 0.25): a ratio that needs kernel functions."""
-    rng = np.random.default_rng(seed)
-    train = 1.5 * rng.normal(size=(n, 1))
-    val = np.where(rng.random((m, 1)) < 0.5, -1.2, 1.2) + 0.5 * rng.normal(size=(m, 1))
-    x = train[:, 0]
-    bumps = np.exp(-2 * (x - 1.2) ** 2) + np.exp(-2 * (x + 1.2) ** 2)
-    return train, val, 1.5 * bumps / np.exp(-(x**2) / 4.5)
-
-
-def rule_table(seeds: range, n: int) -> None:
-    """The classifier's rule for richer functions, beside taking the lowest held-out loss."""
-    from giw.weights.classifier import HeldOut
-
-    print(
-        f"## rule: error left by the classifier ratio, n_train = {n}, seeds {seeds[0]} to "
-        f"{seeds[-1]}, median (mean); in brackets how often linear, quadratic, kernel functions\n"
-    )
-    truths = {
-        "shift, d = 1": partial(gaussian_pair, d=1),
-        "shift, d = 10": partial(gaussian_pair, d=10),
-        "narrower, d = 2": narrower,
-        "two bumps, d = 1": two_bumps,
-    }
-    one_error = HeldOut.clearly_above
-    rows = []
-    for name, draw in truths.items():
-        for m in (20, 200):
-            cells = []
-            for rule in (one_error, lambda self, other: bool(self.mean() > other.mean())):
-                HeldOut.clearly_above = rule
-                left, chosen = [], []
-                for seed in seeds:
-                    train, val, truth = draw(seed, n, m)
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        found = giw.ClassifierRatio().fit(train, val)
-                    left.append(error_left(found.weight_, truth))
-                    chosen.append(found.features_)
-                often = [str(chosen.count(kind)) for kind in ("linear", "quadratic", "kernel")]
-                cells.append(f"{np.median(left):.2f} ({np.mean(left):.2f}) [{', '.join(often)}]")
-            rows.append([name, str(m), *cells])
-    HeldOut.clearly_above = one_error
-    table(["", "n_val", "better by one standard error", "lowest loss"], rows)
 
 
 # ---- scale
@@ -462,20 +419,21 @@ def main() -> None:
         one_fit(name, *map(int, numbers))
         return
     only = chosen.only or TABLES
-    print(f"giw {giw.__version__}, torch {torch.__version__}, Python {platform.python_version()}, "
+    print(f"giw {giw.__version__}, numpy {np.__version__}, Python {platform.python_version()}, "
           f"{os.cpu_count()} cores; `python {Path(__file__).parent.name}/{Path(__file__).name} "
           f"{' '.join(sys.argv[1:])}`\n")  # fmt: skip
-    if "solver" in only:
-        solver_table(1 if chosen.quick else 3)
-    if "dynamic" in only:
-        dynamic_table(1 if chosen.quick else 3)
+    warnings.simplefilter("ignore", giw.weights.EffectiveSampleSizeWarning)
+    if {"exact", "speed"} & set(only) and installed("cvxopt"):
+        with threadpool_limits(1):
+            if "exact" in only:
+                exact_table((64, 256) if chosen.quick else (64, 256, 1_000))
+            if "speed" in only:
+                speed_table(1 if chosen.quick else 3)
     first = chosen.first_seed
     seeds = chosen.seeds or (2 if chosen.quick else 10)
     if "error" in only:
         sizes = [20, 200] if chosen.quick else [20, 200, 1_000]
         error_table(range(first, first + seeds), sizes, [1, 10], 1_000, chosen.name)
-    if "rule" in only:
-        rule_table(range(first, first + seeds), 1_000)
     if "scale" in only:
         grid = [(256, 20, 1), (256, 200, 10), (1_000, 200, 10), (1_000, 1_000, 10)]
         grid += [(1_000, 200, 100), (10_000, 200, 10), (10_000, 1_000, 100)]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from giw.weights import cross_width, dynamic_kmm
+from giw.objective import cross_width, dynamic_kmm
 
 N_TRAIN = 256
 RULES = ("paper", "median", "cross / 2", "cross", "3/2 cross")

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from giw.checks import check_positive
-from giw.weights import dynamic_kmm
-from giw.weights.dynamic import BANDWIDTHS
+from giw.objective.in_step_weights import BANDWIDTHS, dynamic_kmm
 
 
 class Weigh(Protocol):
@@ -29,7 +28,7 @@ class DynamicWeights:
     ----------
     bandwidth : {"cross", "median", "paper"} or float, default="cross"
         Width of the Gaussian kernel: from the mean squared distance of training from validation
-        points (:func:`giw.weights.cross_width`), the median distance of training points
+        points (:func:`giw.objective.cross_width`), the median distance of training points
         (:math:`\gamma = 1 / 2\,\mathrm{median}^2`), the published rule
         (:math:`\gamma = \mathrm{median}`, under which small losses all look alike), or a number.
         The first two are scale free.

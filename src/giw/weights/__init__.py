@@ -1,7 +1,6 @@
 """Density ratios: how much each training point counts for the validation distribution."""
 
 from giw.weights.classifier import ClassifierRatio, classifier_ratio
-from giw.weights.dynamic import cross_width, dynamic_kmm
 from giw.weights.effective import EffectiveSampleSizeWarning, effective_sample_size
 from giw.weights.kliep import KLIEP, kliep
 from giw.weights.kmm import KMM, kmm
@@ -17,8 +16,6 @@ __all__ = [
     "ClassifierRatio",
     "EffectiveSampleSizeWarning",
     "classifier_ratio",
-    "cross_width",
-    "dynamic_kmm",
     "effective_sample_size",
     "kliep",
     "kmm",

@@ -97,6 +97,11 @@ class GaussianBasis:
         raw = squares.mul_(-0.5 / self.width**2).exp_()
         return raw if self.mixing is None else raw @ self.mixing
 
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return len(self.centers) if self.mixing is None else self.mixing.shape[1]
+
     @classmethod
     def whitened(cls, centers: Tensor, width: float) -> GaussianBasis:
         """The basis whose penalty is the norm of the function."""

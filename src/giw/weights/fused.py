@@ -4,7 +4,7 @@ Sixty accelerated gradient steps are some seven hundred launches of tiny kernels
 of a training step. Here one thread block solves one problem from losses to weights: the median
 distance by bisection on the bits of a float, the kernel matrix half in registers and half in cache,
 all steps without leaving the kernel. The numbers are those of
-:func:`giw.weights.dynamic.dynamic_kmm`, up to rounding.
+:func:`giw.objective.dynamic_kmm`, up to rounding.
 
 Needs Triton, which comes with torch for CUDA; without it nothing here is used.
 """
@@ -47,7 +47,7 @@ def fused_loss_weights(
     upper: float,
     n_steps: int,
 ) -> Tensor:  # (..., n)
-    """Weights of mean one, as :func:`giw.weights.dynamic.dynamic_kmm` gives them."""
+    """Weights of mean one, as :func:`giw.objective.dynamic_kmm` gives them."""
     shape = torch.broadcast_shapes(x_train.shape[:-1], x_val.shape[:-1], val_weight.shape[:-1])
 
     def flat(z: Tensor) -> Tensor:

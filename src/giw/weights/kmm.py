@@ -13,7 +13,7 @@ from torch import Tensor
 
 from giw.checks import as_pair, as_points, check_positive, like
 from giw.weights.basis import GaussianBasis, Units, candidate_widths, row_blocks
-from giw.weights.effective import mean_one, warn_if_few, warn_of
+from giw.weights.effective import warn_if_few
 from giw.weights.estimator import RatioEstimator, TwoSamples, check_auto, check_members
 from giw.weights.kernels import (
     bandwidth_to_gamma,
@@ -22,14 +22,19 @@ from giw.weights.kernels import (
     representatives,
 )
 from giw.weights.least_squares import RIDGES, choose
-from giw.weights.quadratic import DenseKernel, FactoredKernel, interior_point, sum_bounds
-from giw.weights.small import pivoted_cholesky, small_interior_point
+from giw.weights.quadratic import (
+    DenseKernel,
+    FactoredKernel,
+    interior_point,
+    pivoted_cholesky,
+    sum_bounds,
+)
 
 BANDWIDTHS = ("auto", "median", "paper")
-MOST_SMALL = 1_000  # points up to which numpy beats torch's cost per call
 MOST_DENSE = 2_000  # points up to which the kernel matrix is held in full
 MOST_MEDIAN_POINTS = 2_000
-SMALL_LEFT = 1e-4  # what the small solver may leave out of the kernel's diagonal
+KAPPA_ROWS = 8_192  # of a kernel between training and validation points, held at a time
+ROUNDING = 1e-14  # of a diagonal of ones, below which a factor would hold only rounding errors
 
 
 def kmm(
@@ -40,7 +45,7 @@ def kmm(
     gamma: float | None = None,
     ridge: str | float = "auto",
     upper: float = 50.0,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-3,
     val_weight: Any | None = None,
 ) -> Any:
     r"""Weights under which the training points have the validation points' kernel mean [1]_.
@@ -58,9 +63,10 @@ def kmm(
     matrices with at most 200 columns, so that time and memory are linear in n.
 
     **The paper's problem** is the one with a given ridge: :math:`a = 0`, features as they are, and
-    for example ``bandwidth="paper", ridge=1e-5, upper=50.0``. A ridge that small leaves the
-    minimiser nearly undetermined and its weights far from the true ratio. Up to 2,000 points the
-    kernel is exact; beyond, it is a Nyström approximation of at least 128 columns.
+    for example ``bandwidth="paper", ridge=1e-5, upper=50.0``. It is solved to the weights, which
+    may still lie far from the true ratio: with so small a ridge they follow the noise of both
+    samples. The kernel is exact up to 2,000 points, and beyond where 128 columns or more span it,
+    as they do for losses; else it is an approximation.
 
     Parameters
     ----------
@@ -79,8 +85,8 @@ def kmm(
         :math:`\rho`; more of it evens the weights out.
     upper : float, default=50.0
         :math:`u`, the largest weight before rescaling; at least one.
-    tolerance : float, default=1e-6
-        How far from the minimum, relative to the objective, the solver may stop.
+    tolerance : float, default=1e-3
+        Root mean squared error of the weights, before rescaling, at which the solver stops.
     val_weight : array-like of shape (..., m), optional
         Membership :math:`v_j` of each validation point, between 0 and 1.
 
@@ -160,70 +166,85 @@ def _papers_weights(
 ) -> Any:
     """The problem with a given ridge, solved as it stands."""
     train, val = as_pair(x_train, x_val, batched=True)
-    member = None if val_weight is None else check_members(val_weight, val).double()
-    n = train.shape[-2]
-    if n == 1 or upper == 1:
-        return like(torch.ones_like(train[..., 0]), x_train)
-    problem: dict[str, Any] = {"ridge": ridge, "upper": upper, "tolerance": tolerance}
-    # a ridge of 1e-5 beside eigenvalues of n: single precision would not see it
-    a, b = train.double(), val.double()
-    if n <= MOST_SMALL and a.ndim == 2 and a.device.type == "cpu":
-        width = float(gamma) if gamma is not None else float(_gammas(train, bandwidth, None))
-        small = _small_weights(a.numpy(), b.numpy(), member, gamma=width, **problem)
-        if small is not None:
-            return like(torch.from_numpy(small).to(train.dtype), x_train)
-    if member is None:
-        member = torch.ones_like(b[..., 0])
-    inverse = _gammas(train, bandwidth, gamma)  # (..., 1, 1)
-    kappa = n * _kernel_means(a, b, member / member.sum(-1, keepdim=True), inverse)  # (..., n)
-    kernel = _general_kernel(a, inverse)
-    weight = mean_one(
-        interior_point(kernel, kappa, bounds=sum_bounds(n), **problem).clamp(0, upper)
-    )
+    member = check_members(val_weight, val)
+    widths = _gammas(train, bandwidth, gamma)  # (..., 1, 1)
+    lead, (n, d) = train.shape[:-2], train.shape[-2:]
+    raw = [
+        matched_weights(a, b, v, gamma=g, ridge=ridge, upper=upper, tolerance=tolerance)
+        for a, b, v, g in zip(
+            train.double().cpu().numpy().reshape(-1, n, d),
+            val.double().cpu().numpy().reshape(-1, val.shape[-2], d),
+            member.double().cpu().numpy().reshape(-1, val.shape[-2]),
+            widths.ravel().tolist(),
+            strict=True,
+        )
+    ]
+    weight = torch.from_numpy(np.stack(raw).reshape(*lead, n)).to(train)
     warn_if_few(weight, "kmm")
-    return like(weight.to(train.dtype), x_train)
+    return like(weight, x_train)
 
 
-def _small_weights(
-    a: NDArray[np.float64],  # (n, d)
-    b: NDArray[np.float64],  # (m, d)
-    member: Tensor | None,  # (m,)
+def matched_weights(
+    x_train: NDArray[np.float64],  # (n, d)
+    x_val: NDArray[np.float64],  # (m, d)
+    member: NDArray[np.float64],  # (m,), not all zero
     *,
     gamma: float,
-    **problem: Any,
-) -> NDArray[np.float64] | None:  # (n,)
-    """Few points, all in numpy; nothing where few columns do not span the kernel."""
-    features, left = pivoted_cholesky(a, gamma=gamma)
-    if left > SMALL_LEFT:
-        return None
-    n = len(a)
-    squares = (a - b.T) ** 2 if a.shape[1] == 1 else ((a[:, None] - b) ** 2).sum(-1)  # (n, m)
-    cross = np.exp(-gamma * squares)
-    share = np.ones(len(b)) if member is None else member.numpy()
-    kappa = cross @ (share * (n / share.sum()))
-    raw = small_interior_point(features, kappa, bounds=sum_bounds(n), **problem)
-    weight = raw * (n / raw.sum())
-    warn_of(n * n / float(weight @ weight), n, "kmm")
-    return weight
-
-
-def _kernel_means(a: Tensor, b: Tensor, share: Tensor, gamma: Tensor) -> Tensor:
-    """Mean kernel value of each training point to the validation points, (..., n)."""
-    if a.ndim > 2:
-        cross = torch.exp(-gamma * pairwise_squared_distances(a, b))  # (..., n, m)
-        return (cross @ share[..., None])[..., 0]
-    return torch.cat(
-        [torch.exp(-gamma * pairwise_squared_distances(part, b)) @ share for part in row_blocks(a)]
+    ridge: float,
+    upper: float,
+    tolerance: float = 1e-3,
+) -> NDArray[np.float64]:  # (n,)
+    """Mean-one weights by the problem of :func:`giw.kmm` with a given ridge, unchecked."""
+    n = len(x_train)
+    if n == 1 or upper == 1:
+        return np.ones(n)
+    kappa = np.empty(n)
+    share = member * (n / member.sum())
+    for start in range(0, n, KAPPA_ROWS):
+        rows = slice(start, start + KAPPA_ROWS)
+        kappa[rows] = np.exp(-gamma * _squares(x_train[rows], x_val)) @ share
+    weight = interior_point(
+        kernel_of(x_train, gamma=gamma, ridge=ridge),
+        kappa,
+        ridge=ridge,
+        upper=upper,
+        total=sum_bounds(n),
+        tolerance=tolerance,
     )
+    return weight * (n / weight.sum())
 
 
-def _general_kernel(a: Tensor, gamma: Tensor) -> DenseKernel | FactoredKernel:
-    n = a.shape[-2]
-    if n <= MOST_DENSE or a.ndim > 2:
-        return DenseKernel(torch.exp(-gamma * pairwise_squared_distances(a, a)))
-    rank = max(128, min(512, 10_000_000 // n))
-    basis = GaussianBasis.whitened(representatives(a, rank), float((2 * gamma) ** -0.5))
-    return FactoredKernel(torch.cat([basis(part) for part in row_blocks(a)]))
+def kernel_of(
+    x: NDArray[np.float64],  # (n, d)
+    *,
+    gamma: float,
+    ridge: float,
+) -> DenseKernel | FactoredKernel:
+    """The Gaussian kernel matrix: by few rows where they span it, in full up to 2,000 points.
+
+    Beyond, it is approximated by as many rows as fit in memory where they do not span it.
+    """
+    n = len(x)
+    # what is cut off moves the weights by about its share of the ridge
+    cut = max(1e-5 * ridge, ROUNDING)
+    most = n // 2 if n <= MOST_DENSE else max(128, min(1_000, 10_000_000 // n))
+    rows, left = pivoted_cholesky(x, gamma=gamma, cut=cut, most=most)
+    if left < cut or n > MOST_DENSE:
+        return FactoredKernel(rows)
+    return DenseKernel(np.exp(-gamma * _squares(x, x)))
+
+
+def _squares(
+    x: NDArray[np.float64],  # (n, d)
+    y: NDArray[np.float64],  # (m, d)
+) -> NDArray[np.float64]:  # (n, m)
+    """Squared distances; exact for one feature, from centred norms for more."""
+    if x.shape[1] == 1:
+        return np.square(x - y.T)
+    center = y.mean(0)
+    x, y = x - center, y - center
+    squares = np.square(x).sum(1)[:, None] + np.square(y).sum(1) - 2 * (x @ y.T)
+    return np.maximum(squares, 0, out=squares)
 
 
 @dataclass(frozen=True)
@@ -281,7 +302,7 @@ class KMM(RatioEstimator):
         gamma: float | None = None,
         ridge: str | float = "auto",
         upper: float = 50.0,
-        tolerance: float = 1e-6,
+        tolerance: float = 1e-3,
     ) -> None:
         self.bandwidth = bandwidth
         self.gamma = gamma
@@ -337,22 +358,24 @@ class KMM(RatioEstimator):
         self.bandwidth_, self.ridge_ = basis.width, n * penalty
         if n == 1 or self.upper == 1:
             return MatchedRatio(basis, torch.zeros_like(basis(centers[:1])[0]), 0.0, self.upper)
-        features = torch.cat([basis(part) for part in row_blocks(samples.train)])  # (n, b)
-        mean_val = samples.share @ basis(samples.val)  # (b,)
+        rows = np.empty((basis.size + 1, n))  # (b + 1, n)
+        start = 0
+        for part in row_blocks(samples.train):
+            rows[:-1, start : start + len(part)] = basis(part).T.cpu().numpy()
+            start += len(part)
+        mean_val = (samples.share @ basis(samples.val)).cpu().numpy()  # (b,)
         w = interior_point(
-            FactoredKernel(features),
-            n * (features @ mean_val) + self.ridge_,  # the ridge pulls towards one
+            FactoredKernel(rows),
+            n * (mean_val @ rows[:-1]) + self.ridge_,  # the ridge pulls towards one
             ridge=self.ridge_,
             upper=self.upper,
-            bounds=sum_bounds(n),
+            total=sum_bounds(n),
             tolerance=self.tolerance,
         )
-        theta = (n * mean_val - features.T @ w) / self.ridge_
+        theta = (n * mean_val - rows[:-1] @ w) / self.ridge_
         between = (w > 1e-3) & (w < self.upper - 1e-3)  # points whose bounds do not push
-        price = (
-            (1 + features @ theta - w)[between].mean() if bool(between.any()) else w.new_zeros(())
-        )
-        return MatchedRatio(basis, theta, float(price), self.upper)
+        price = float((1 + theta @ rows[:-1] - w)[between].mean()) if between.any() else 0.0
+        return MatchedRatio(basis, torch.from_numpy(theta).to(samples.train), price, self.upper)
 
     def _widths(self, samples: TwoSamples) -> list[float]:
         if self.standardize:

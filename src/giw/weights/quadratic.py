@@ -1,38 +1,24 @@
-r"""The quadratic programme of kernel mean matching.
+r"""The quadratic programme of kernel mean matching, solved by an interior point method.
 
 .. math:: \min_w \tfrac12 w^\top (K + \rho I) w - \kappa^\top w
           \quad\text{s.t.}\quad 0 \le w \le u,\ a \le \sum_i w_i \le b .
 
-Two solvers. :func:`interior_point` is exact to many digits and takes about ten Newton steps;
-:func:`accelerated_gradient` is a fixed chain of cheap operations, for use inside training steps.
+The ridge is often tiny beside the eigenvalues of K, and then most directions of w hardly move the
+objective: its gap says little about the weights. So the kernel's factor is cut off far below the
+ridge, and the solver stops by the error that is left in the *weights*.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
 
-from giw.weights.on_host import gradient_on_host, suits_host
-
-Solve = Callable[[Tensor], tuple[Tensor, Tensor]]
-
-
-class Kernel(Protocol):
-    """A kernel matrix K as the interior point method sees it."""
-
-    def product(self, w: Tensor) -> Tensor:
-        """K w, (..., n) → (..., n)."""
-
-    def factor(self, diagonal: Tensor, constant: Tensor) -> Solve:
-        """A function from r to the x with (K + diag(d) + c 11ᵀ) x = r, and to the sum of x.
-
-        The sum comes from the equations, (..., 1): near a bound on it, adding up the entries
-        of x would leave mostly their rounding errors.
-        """
+Array = NDArray[np.float64]
+BLOCK = 65_536  # columns of F that are scaled at a time: a scaled copy of all would double memory
 
 
 def sum_bounds(n: int) -> tuple[float, float]:
@@ -40,167 +26,235 @@ def sum_bounds(n: int) -> tuple[float, float]:
     return math.sqrt(n), 2 * n - math.sqrt(n)
 
 
-class DenseKernel:
-    """All entries of K, (..., n, n), in torch; solved by Cholesky."""
+def pivoted_cholesky(
+    x: Array,  # (n, d)
+    *,
+    gamma: float,
+    cut: float,
+    most: int,
+) -> tuple[Array, float]:  # (b + 1, n), largest entry of what is left on the diagonal
+    """Rows F with FᵀF ≈ K for the Gaussian kernel, each taken where most of K is missing.
 
-    def __init__(self, kernel: Tensor) -> None:
-        self.kernel = kernel
+    Stops where less than ``cut`` is missing of every diagonal entry, or at ``most`` rows. One more
+    row, of no meaning, is room for :class:`FactoredKernel`.
+    """
+    rows = np.empty((most + 1, len(x)))
+    left = np.ones(len(x))
+    points = x[:, 0] if x.shape[1] == 1 else x
+    for b in range(most):
+        pivot = left.argmax()
+        missing = left.item(pivot)
+        if missing < cut:
+            return rows[: b + 1], missing
+        row = rows[b]
+        difference = points - points[pivot]
+        if points.ndim == 1:
+            np.multiply(difference, difference, out=row)
+        else:
+            np.einsum("nd,nd->n", difference, difference, out=row)
+        row *= -gamma
+        np.exp(row, out=row)
+        if b:
+            row -= rows[:b, pivot].dot(rows[:b])
+        row /= math.sqrt(missing)
+        left -= row * row
+    return rows, float(left.max())
 
-    def product(self, w: Tensor) -> Tensor:
-        """K w."""
-        return (self.kernel @ w[..., None])[..., 0]
 
-    def factor(self, diagonal: Tensor, constant: Tensor) -> Solve:
-        """Solve with K + diag(d) + c 11ᵀ; the constant by the Sherman-Morrison formula."""
-        matrix = self.kernel + torch.diag_embed(diagonal)  # (..., n, n)
-        lower = torch.linalg.cholesky_ex(matrix).L
-        ones = torch.cholesky_solve(torch.ones_like(diagonal)[..., None], lower)[..., 0]
-        slope = 1 + constant * ones.sum(-1, keepdim=True)  # (..., 1)
+class Kernel(Protocol):
+    """A kernel matrix K as the interior point method sees it."""
 
-        def solve(right: Tensor) -> tuple[Tensor, Tensor]:
-            free = torch.cholesky_solve(right[..., None], lower)[..., 0]  # (..., n)
-            total = free.sum(-1, keepdim=True) / slope
-            return free - constant * total * ones, total
+    def product(self, w: Array) -> Array:
+        """K w, (n,) → (n,)."""
 
-        return solve
+    def factor(self, diagonal: Array, constant: float) -> None:
+        """Make ready to solve (K + diag(d) + c 11ᵀ) x = r."""
+
+    def solve(self, right: Array, out: Array) -> None:
+        """Write the x of that equation and its sum into ``out``, (n,) → (n + 1,).
+
+        The sum comes from the equations: near a bound on it, adding up the entries of x would
+        leave mostly their rounding errors.
+        """
 
 
 class FactoredKernel:
-    """K = F Fᵀ with few columns, (n, b), in torch; solved by Woodbury's identity."""
+    """K = FᵀF with few rows, solved by Woodbury's identity.
 
-    def __init__(self, features: Tensor, *, block: int = 65_536) -> None:
-        self.features = features
-        self.blocks = [slice(start, start + block) for start in range(0, len(features), block)]
+    Parameters
+    ----------
+    rows : array of shape (b + 1, n)
+        F, and a last row that is overwritten: the constant is one more row of F.
+    """
 
-    def product(self, w: Tensor) -> Tensor:
+    def __init__(self, rows: Array) -> None:
+        self.with_constant, self.rows = rows, rows[:-1]
+        n = rows.shape[1]
+        self.blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
+
+    def product(self, w: Array) -> Array:
         """K w."""
-        return self.features @ (self.features.T @ w)
+        return self.rows.dot(w).dot(self.rows)
 
-    def factor(self, diagonal: Tensor, constant: Tensor) -> Solve:
-        """Solve with K + diag(d) + c 11ᵀ; the constant is one more column of F."""
-        b = self.features.shape[1]
-        root = constant.sqrt()  # (1,)
-        inner = torch.eye(b + 1, dtype=diagonal.dtype, device=diagonal.device)
-        for rows in self.blocks:  # a scaled copy of all features would double the memory
-            part = self.features[rows]
-            part = torch.cat([part, root.expand(len(part), 1)], 1)  # (block, b + 1)
-            inner += part.T @ (part / diagonal[rows, None])
-        lower = torch.linalg.cholesky(inner)
+    def factor(self, diagonal: Array, constant: float) -> None:
+        """Factor the small matrix of Woodbury's identity."""
+        self.inverse, self.root = 1.0 / diagonal, math.sqrt(constant)
+        self.with_constant[-1] = self.root
+        inner = np.eye(len(self.with_constant))
+        for part in self.blocks:
+            rows = self.with_constant[:, part]
+            inner += (rows * self.inverse[part]).dot(rows.T)
+        self.lower, _ = lapack.dpotrf(inner, lower=1)
 
-        def solve(right: Tensor) -> tuple[Tensor, Tensor]:
-            scaled = right / diagonal
-            means = torch.cat([self.features.T @ scaled, root * scaled.sum()])  # (b + 1,)
-            shared = torch.cholesky_solve(means[:, None], lower)[:, 0]  # [F, √c 1]ᵀ x
-            back = self.features @ shared[:-1] + root * shared[-1]
-            return scaled - back / diagonal, shared[-1:] / root
+    def solve(self, right: Array, out: Array) -> None:
+        """Solve."""
+        scaled = right * self.inverse
+        shared, _ = lapack.dpotrs(self.lower, self.with_constant.dot(scaled), lower=1)  # [F, √c 1]x
+        back = shared.dot(self.with_constant)
+        back *= self.inverse
+        np.subtract(scaled, back, out=out[:-1])
+        out[-1] = shared.item(-1) / self.root
 
-        return solve
+
+class DenseKernel:
+    """All entries of K, (n, n), where few rows do not span it; solved by Cholesky."""
+
+    def __init__(self, kernel: Array) -> None:
+        self.kernel = kernel
+
+    def product(self, w: Array) -> Array:
+        """K w."""
+        return self.kernel.dot(w)
+
+    def factor(self, diagonal: Array, constant: float) -> None:
+        """The constant by the Sherman-Morrison formula."""
+        matrix = self.kernel.copy()
+        matrix.ravel()[:: len(matrix) + 1] += diagonal
+        self.lower, _ = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
+        self.ones, _ = lapack.dpotrs(self.lower, np.ones(len(matrix)), lower=1)
+        self.constant, self.slope = constant, 1 + constant * float(self.ones.sum())
+
+    def solve(self, right: Array, out: Array) -> None:
+        """Solve."""
+        free, _ = lapack.dpotrs(self.lower, right, lower=1)
+        out[-1] = float(free.sum()) / self.slope
+        np.subtract(free, (self.constant * out[-1]) * self.ones, out=out[:-1])
 
 
 def interior_point(
     kernel: Kernel,
-    kappa: Tensor,  # (..., n)
+    kappa: Array,  # (n,)
     *,
     ridge: float,
     upper: float,
-    bounds: tuple[float, float],
-    tolerance: float = 1e-9,
+    total: tuple[float, float],
+    tolerance: float = 1e-3,
     most_steps: int = 60,
-) -> Tensor:  # (..., n)
-    """Primal-dual interior point method with Mehrotra's corrector, started from weights of one.
+) -> Array:  # (n,)
+    r"""Weights that solve the programme, by a primal-dual method with Mehrotra's corrector.
 
-    The sum is carried as one more bounded variable that follows the weights, so that one tensor of
-    gaps, to the lower and to the upper bounds, holds all constraints. Stops when the
-    complementarity gap and the imbalance of forces fall under ``tolerance`` times the size of the
-    objective and of κ in every problem of the batch.
+    The sum is carried as one more bounded variable that follows the weights, so that one array of
+    gaps, to the lower and to the upper bounds, holds all constraints.
+
+    Parameters
+    ----------
+    kernel : FactoredKernel or DenseKernel
+    kappa : array of shape (n,)
+    ridge, upper : float
+        The :math:`\rho` and the u of the programme.
+    total : pair of float
+        Least and largest sum of the weights, on either side of n.
+    tolerance : float
+        Root mean squared error :math:`\epsilon` of the weights at which to stop. The objective is
+        curved by :math:`\rho` at least, so a duality gap of
+        :math:`\tfrac12 \rho n \epsilon^2` proves it.
+    most_steps : int
+        Newton steps after which only rounding is left.
     """
-    n = kappa.shape[-1]
-    limits = kappa.new_zeros(2, n + 1)
-    limits[1, :-1], limits[0, -1], limits[1, -1] = upper, -bounds[0], bounds[1]
-    sign = kappa.new_tensor([[1.0], [-1.0]])
-    scale = kappa.abs().amax(-1, keepdim=True) + 1.0  # (..., 1)
-    point = torch.cat([torch.ones_like(kappa), torch.full_like(scale, n)], -1)  # (..., n + 1)
-    dual = (scale / math.sqrt(n))[..., None].expand(*kappa.shape[:-1], 2, n + 1)
+    n = len(kappa)
+    state, move = np.empty((4, n + 1)), np.empty((4, n + 1))
+    gap, dual = state[:2], state[2:]  # to the lower and to the upper bounds
+    shift, turn = move[:2], move[2:]  # of gaps and of duals
+    w = gap[0, :n]
+    w[:] = likely_weights(kernel.product(np.ones(n)), kappa, upper=upper)
+    np.subtract(upper, w, out=gap[1, :n])
+    gap[:, n] = n - total[0], total[1] - n
+    scale = float(kappa.max()) + 1.0
+    goal = max(0.5 * ridge * n * tolerance**2, 1e-15 * n * scale)
+    balance = max(ridge * tolerance, 1e-14 * n * scale)
+    gradient = kernel.product(w) + ridge * w - kappa
+    # forces of the size of those to be balanced: small where the start is near the minimum
+    dual[:] = 0.1 * float(np.abs(gradient).max()) + 0.01 * scale / math.sqrt(n)
     for _ in range(most_steps):
-        w = point[..., :-1]
-        gap = limits + sign * point[..., None, :]  # (..., 2, n + 1)
-        complementarity = (dual * gap).sum((-2, -1))[..., None]  # (..., 1)
-        gradient = kernel.product(w) + ridge * w - kappa
-        objective = 0.5 * (w * (gradient - kappa)).sum(-1, keepdim=True).abs() + 1.0
-        goal = tolerance * objective
-        imbalance = (gradient - _on_weights(dual)).abs().amax(-1, keepdim=True)
-        running = (complementarity > goal) | (imbalance > max(tolerance, 1e-7) * scale)
-        if not bool(running.any()):
+        spare = float(np.vdot(dual, gap))
+        if spare <= goal and _imbalance(gradient, dual) <= balance:
             break
         ratio = dual / gap
-        diagonal = ratio.sum(-2)  # (..., n + 1)
-        solve = kernel.factor(diagonal[..., :-1] + ridge, diagonal[..., -1:])
-
-        # predictor: how far would a step straight to the boundary go?
-        move = sign * torch.cat(solve(-gradient), -1)[..., None, :]  # (..., 2, n + 1)
-        turn = -dual - ratio * move
-        ahead = _step_length(gap, move, dual, turn)[..., None]
-        after = ((gap + ahead * move) * (dual + ahead * turn)).sum((-2, -1))[..., None]
-        # corrector: aim at the central path, less so the better the predictor did
-        target = complementarity * (after / complementarity) ** 3
-        target = target.maximum(0.1 * goal) / (2 * (n + 1))  # further down is only rounding
-        aim = target[..., None] - move * turn
-        step = torch.cat(solve(_on_weights(aim / gap) - gradient), -1)  # (..., n + 1)
-        move = sign * step[..., None, :]
-        turn = (aim - dual * move) / gap - dual
-        # a problem that is solved rests while others of the batch go on
-        ahead = torch.where(running, _step_length(gap, move, dual, turn), 0.0)
-        point = point + ahead * step
-        dual = dual + ahead[..., None] * turn
-    return point[..., :-1]
-
-
-def _on_weights(dual: Tensor) -> Tensor:
-    """What duals of (weights, their sum) mean for each weight, (..., 2, n + 1) → (..., n)."""
-    net = dual[..., 0, :] - dual[..., 1, :]
-    return net[..., :-1] + net[..., -1:]
-
-
-def _step_length(gap: Tensor, move: Tensor, dual: Tensor, turn: Tensor) -> Tensor:
-    """Largest step, up to one, that keeps gaps and duals positive; (..., 1).
-
-    One length for both: in a quadratic programme two would undo each other's balance.
-    """
-    steepest = torch.maximum((-move / gap).amax((-2, -1)), (-turn / dual).amax((-2, -1)))
-    return 0.995 / steepest.clamp(min=0.995)[..., None]
+        diagonal = ratio[0] + ratio[1]
+        constant = diagonal.item(n)
+        diagonal += ridge
+        kernel.factor(diagonal[:n], constant)
+        # predictor; dual + turn = −ratio · shift, so that one quotient tells both step lengths
+        kernel.solve(-gradient, out=shift[0])
+        np.negative(shift[0], out=shift[1])
+        part = shift / gap  # of each gap that the step takes up
+        ahead = 0.995 / max(0.995, -_least(part), 1 - _least(-part))
+        bend = (part + 1.0) * part
+        bend *= dual  # −shift · turn / gap
+        # ⟨gap + a·shift, dual + a·turn⟩, where ⟨gap, turn⟩ + ⟨shift, dual⟩ = −⟨gap, dual⟩
+        after = spare * (1 - ahead) - ahead * ahead * float(np.vdot(gap, bend))
+        target = max(spare * (after / spare) ** 4, 0.1 * goal) / (2 * (n + 1))
+        # corrector
+        pull = target / gap
+        pull += bend
+        right = pull[0] - pull[1]
+        right += right.item(n)
+        kernel.solve(right[:n] - gradient, out=shift[0])
+        np.negative(shift[0], out=shift[1])
+        np.multiply(ratio, shift, out=turn)
+        np.subtract(pull, turn, out=turn)
+        turn -= dual
+        move *= 0.995 / max(0.995, -_least(move / state))
+        state += move
+        gradient = kernel.product(w)
+        gradient += ridge * w
+        gradient -= kappa
+    return np.minimum(w, upper)  # the last step may end a rounding error above
 
 
-def accelerated_gradient(
-    kernel: Tensor,  # (..., n, n), not negative
-    kappa: Tensor,  # (..., n)
+def _imbalance(gradient: Array, dual: Array) -> float:
+    """Largest force that the duals of (weights, their sum) leave on a weight."""
+    force = dual[0] - dual[1]
+    return float(np.abs(gradient - force[:-1] - force[-1]).max())
+
+
+def _least(values: Array) -> float:
+    """The minimum, faster on a few hundred numbers than ``min``."""
+    flat = values.ravel()
+    return flat.item(flat.argmin())
+
+
+def likely_weights(
+    reach: Array,  # (n,)  K 1
+    kappa: Array,  # (n,)
     *,
     upper: float,
-    bounds: tuple[float, float],
-    n_steps: int,
-) -> Tensor:  # (..., n)
-    r"""Accelerated projected gradient with one step size per weight and a dual for the sum.
+) -> Array:  # (n,)
+    r"""Weights of sum n well inside their bounds, near the ratio of two kernel densities.
 
-    For a kernel without negative entries :math:`K \preceq \mathrm{diag}(K 1)`, so a weight in a
-    sparse region, which has few neighbours, may take long steps: those are the weights that matter
-    when validation losses are larger than training losses. The bounds on the sum are handled
-    by a dual variable that stays zero as long as they are kept.
-    No step looks at a value on the host: works in CUDA graphs and under ``torch.func.vmap``. In the
-    host's own memory the same steps are taken by numpy, see :mod:`giw.weights.on_host`.
+    :math:`\kappa_i / (K 1)_i` is the density of the validation points over that of the training
+    points, as kernels of this width see it. Held back from zero and from the upper bound it is a
+    better start than equal weights: it saves the interior point method some steps.
     """
-    if suits_host(kernel, kappa):
-        return gradient_on_host(kernel, kappa, upper=upper, bounds=bounds, n_steps=n_steps)
-    inverse = 1 / kernel.sum(-1)  # (..., n)
-    rate = 0.5 / inverse.sum(-1, keepdim=True)  # (..., 1)
-    lowest, highest = rate * bounds[0], rate * bounds[1]
-    dual = torch.zeros_like(rate)
-    w = point = torch.ones_like(kappa)
-    momentum = 1.0
-    for _ in range(n_steps):
-        gradient = (kernel @ point[..., None])[..., 0] - kappa  # (..., n)
-        raised = dual + rate * point.sum(-1, keepdim=True)
-        dual = raised - torch.minimum(torch.maximum(raised, lowest), highest)
-        moved = (point - (gradient + dual) * inverse).clamp(0, upper)
-        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        point = moved + (momentum - 1) / following * (moved - w)
-        w, momentum = moved, following
-    return w
+    n = len(kappa)
+    ratio = kappa / (reach + 1e-3)
+    total = float(ratio.sum())
+    if total <= 0:  # no validation point within reach
+        return np.ones(n)
+    ratio *= n / total
+    room = 0.6 * (upper - 1)
+    np.minimum(ratio, 1 + room, out=ratio)
+    ratio -= float(ratio.sum()) / n
+    ratio *= min(0.7, room / max(float(ratio.max()), 1e-300))
+    ratio += 1.0
+    return ratio

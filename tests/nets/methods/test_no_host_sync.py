@@ -17,19 +17,14 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from giw.nets.methods import METHODS, TrainOnly
 from giw.nets.training import FunctionalNet, sample_losses
-from giw.weights import quadratic
+from giw.objective import DynamicWeights
 
 CASES = {
     **METHODS,
     "giw, hidden": lambda: METHODS["giw"](representation="hidden"),
+    "giw, published width": lambda: METHODS["giw"](weigh=DynamicWeights("paper")),
     "r_diw, hidden": lambda: METHODS["r_diw"](representation="hidden"),
 }
-
-
-@pytest.fixture(autouse=True)
-def weights_in_torch(monkeypatch):
-    """On the host numpy solves for the weights; other devices take the road in torch."""
-    monkeypatch.setattr(quadratic, "suits_host", lambda *_: False)
 
 
 def walk(method):

@@ -16,7 +16,7 @@ from giw.nets.kernels.products import by_products
 from giw.nets.methods import GIW, METHODS
 from giw.nets.models import LeNet5, ResNet18, initialised
 from giw.nets.training import Tensors, TrainingConfig, train, train_trials
-from giw.weights import dynamic_kmm
+from giw.objective import dynamic_kmm
 
 pytestmark = [
     pytest.mark.gpu,

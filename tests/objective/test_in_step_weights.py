@@ -3,9 +3,14 @@ import pytest
 import torch
 from benchmarks.loss_shapes import loss_shapes
 from numpy.testing import assert_allclose
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
 
-from giw.weights import cross_width, dynamic_kmm, kmm
+from giw.objective import cross_width, dynamic_kmm, in_step_weights
+from giw.objective.in_step_weights import accelerated_gradient
+from giw.objective.interior_point import batched_interior_point
+from giw.weights import kmm
+from giw.weights.quadratic import DenseKernel, interior_point, sum_bounds
 
 SHAPES = loss_shapes()
 
@@ -32,8 +37,113 @@ def test_many_steps_reach_the_weights_of_the_exact_solver():
 
     steps = dynamic_kmm(train, val, bandwidth="median", ridge=1.0, n_steps=3_000)
 
-    exact = kmm(train, val, ridge=1.0, tolerance=1e-9)
+    exact = kmm(train, val, ridge=1.0)
     torch.testing.assert_close(steps, exact, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::giw.weights.EffectiveSampleSizeWarning")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_published_width_is_solved_exactly(shape):
+    train, val = batch(shape)
+    member = torch.linspace(0, 1, 20)
+
+    w = dynamic_kmm(train, val, member, bandwidth="paper")
+
+    exact = kmm(train, val, val_weight=member, bandwidth="paper", ridge=1e-5)
+    torch.testing.assert_close(w, exact, rtol=1e-3, atol=1e-3)
+
+
+def a_programme(shape, gamma=None):
+    """Kernel and κ of a batch of losses, in double precision."""
+    train, val = batch(shape, torch.float64)
+    gamma = gamma or float(train.std())
+    kernel = torch.exp(-gamma * (train[:, None] - train) ** 2)
+    return kernel, 256 * torch.exp(-gamma * (train[:, None] - val) ** 2).mean(1)
+
+
+@pytest.mark.parametrize("ridge", [1e-5, 1e-2, 1.0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_solver_for_other_devices_gives_the_weights_of_the_one_in_numpy(shape, ridge):
+    kernel, kappa = a_programme(shape)
+    problem = {"ridge": ridge, "upper": 50.0, "total": sum_bounds(256)}
+    exact = interior_point(DenseKernel(kernel.numpy()), kappa.numpy(), **problem)
+
+    w = batched_interior_point(kernel, kappa, **problem)
+
+    assert_allclose(w, exact, atol=2e-3)
+
+
+def test_problems_of_a_batch_rest_when_they_are_solved():
+    """The hardest takes three times the steps of the easiest."""
+    programmes = [a_programme(shape) for shape in SHAPES]
+    kernel, kappa = (torch.stack(part) for part in zip(*programmes, strict=True))
+    problem = {"ridge": 1e-5, "upper": 50.0, "total": sum_bounds(256)}
+
+    together = batched_interior_point(kernel, kappa, **problem)
+    mapped = vmap(lambda k, c: batched_interior_point(k, c, **problem))(kernel, kappa)
+
+    for (matrix, linear), w in zip(programmes, together, strict=True):
+        alone = batched_interior_point(matrix, linear, **problem)
+        torch.testing.assert_close(w, alone, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(mapped, together, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("bandwidth", in_step_weights.BANDWIDTHS)
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_road_of_other_devices_reads_no_value_on_the_host(bandwidth, d):
+    with FakeTensorMode():
+        train, val, member = torch.rand(2, 32, d), torch.rand(2, 9, d), torch.rand(2, 9)
+
+        w = dynamic_kmm(train, val, member, bandwidth=bandwidth)
+
+    assert w.shape == (2, 32)
+    assert w.dtype == torch.float32
+
+
+def test_both_roads_take_the_same_gradient_steps():
+    kernel, kappa = a_programme("larger", gamma=0.5)
+    problem = {"upper": 3.0, "total": sum_bounds(256), "n_steps": 40}
+
+    on_host = accelerated_gradient(kernel.numpy(), kappa.numpy(), **problem)
+
+    torch.testing.assert_close(
+        accelerated_gradient(kernel, kappa, **problem), torch.from_numpy(on_host)
+    )
+
+
+def test_an_active_lower_bound_on_the_sum_by_hand():
+    """K = I, n = 4: the sum may not fall under √n = 2."""
+    kappa = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)
+
+    w = accelerated_gradient(
+        torch.eye(4).double(), kappa, upper=50.0, total=sum_bounds(4), n_steps=200
+    )
+
+    torch.testing.assert_close(w, kappa + 0.25, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("rule", ["cross", "paper"])
+def test_training_losses_that_are_not_numbers_leave_equal_weights(rule):
+    train, val = batch("same")
+    train[3] = torch.nan
+
+    assert (dynamic_kmm(train, val, bandwidth=rule) == 1).all()
+
+
+@pytest.mark.parametrize("bandwidth", ["cross", "paper"])
+def test_vmap_maps_what_it_is_told_to_and_repeats_the_rest(bandwidth):
+    train = torch.stack([batch("same")[0], batch("larger")[0]])
+    val = batch("larger")[1]
+
+    def weigh(x, y):
+        return dynamic_kmm(x, y, bandwidth=bandwidth)
+
+    together = vmap(weigh, in_dims=(1, None))(train.T, val)
+
+    for x, w in zip(train, together, strict=True):
+        torch.testing.assert_close(w, weigh(x, val), rtol=1e-3, atol=1e-3)
+    nested = vmap(vmap(weigh, in_dims=(0, None)), in_dims=(0, None))(train[None], val)
+    torch.testing.assert_close(nested[0], together, rtol=1e-3, atol=1e-3)
 
 
 def test_vmap_over_trials_is_each_trial_alone():

@@ -1,13 +1,29 @@
-"""Kernel mean matching inside a training step: the same chain of operations whatever the data."""
+"""Kernel mean matching inside a training step.
+
+The published width is solved for exactly: by :mod:`giw.weights` in the host's memory, and by the
+same method in batched torch operations elsewhere. Other widths take sixty steps of accelerated
+gradient. Nothing waits for a device, whatever the data.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from giw.objective.interior_point import batched_interior_point
 from giw.weights.fused import fused_loss_weights, suits
 from giw.weights.kernels import median_pair_distance, pairwise_squared_distances
-from giw.weights.quadratic import accelerated_gradient, sum_bounds
+from giw.weights.kmm import matched_weights
+from giw.weights.quadratic import sum_bounds
+
+Numbers = TypeVar("Numbers", Tensor, NDArray[Any])
 
 BANDWIDTHS = ("cross", "median", "paper")
 LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
@@ -32,8 +48,9 @@ def dynamic_kmm(
               \kappa_i = \frac{n}{\sum_j v_j} \sum_j v_j\, k(z_i, z_j^{\rm val}),
 
     over :math:`0 \le w \le u` and :math:`|\sum w - n| \le n (\sqrt n - 1) / \sqrt n`, then
-    rescaled to mean one; solved by a fixed number of accelerated gradient steps [1]_. Nothing is
-    checked and no value is read on the host, so that it can be captured in a CUDA graph and
+    rescaled to mean one. With the published width it is solved; with others it is approached by a
+    fixed number of accelerated gradient steps [1]_, which also evens the weights out. Nothing is
+    checked and nothing waits for a device, so that it can be captured in a CUDA graph and
     vectorised by ``torch.func.vmap``.
 
     Shapes: one dimension is one loss per point; with more, the last dimension holds features, as
@@ -60,7 +77,7 @@ def dynamic_kmm(
     upper : float
         Largest weight before the weights are rescaled to mean one.
     n_steps : int
-        Gradient steps; more of them come closer to the minimum.
+        Gradient steps where the width is not "paper"; more of them come closer to the minimum.
 
     Returns
     -------
@@ -97,32 +114,143 @@ def _dynamic_weights(
     upper: float,
     n_steps: int,
 ) -> Tensor:  # (..., n)
+    member = torch.ones_like(x_val[..., 0]) if val_weight is None else val_weight  # (..., m)
     if bandwidth == "cross":
         width = cross_width(x_train, x_val, val_weight)  # (..., 1, 1)
         x_train, x_val, bandwidth = x_train / width, x_val / width, 1.0
-    if suits(x_train, x_val):
+    if bandwidth != "paper" and suits(x_train, x_val):
         return fused_loss_weights(
             x_train[..., 0],
             x_val[..., 0],
-            torch.ones_like(x_val[..., 0]) if val_weight is None else val_weight,
+            member,
             bandwidth=_known(bandwidth),
             ridge=ridge,
             upper=upper,
             n_steps=n_steps,
         )
-    n = x_train.shape[-2]
+    dtype, n = x_train.dtype, x_train.shape[-2]
+    if bandwidth == "paper":  # a ridge of 1e-5 beside eigenvalues of n asks for double precision
+        x_train, x_val, member = x_train.double(), x_val.double(), member.double()
     gamma, spread = _gamma(x_train, bandwidth)  # (..., 1, 1) each
-    kernel = torch.exp(-gamma * pairwise_squared_distances(x_train, x_train))  # (..., n, n)
-    cross = torch.exp(-gamma * pairwise_squared_distances(x_train, x_val))  # (..., n, m)
-    member = torch.ones_like(cross[..., 0, :]) if val_weight is None else val_weight  # (..., m)
-    total = member.sum(-1, keepdim=True)  # (..., 1)
-    some = total > 0
-    kappa = n * (cross @ member[..., None])[..., 0] / torch.where(some, total, 1.0)  # (..., n)
-    kernel = kernel + ridge * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
-    w = accelerated_gradient(kernel, kappa, upper=upper, bounds=sum_bounds(n), n_steps=n_steps)
+    if bandwidth == "paper":
+        host = partial(_exact_on_host, ridge=ridge, upper=upper)
+        anywhere = partial(_exact, ridge=ridge, upper=upper)
+        w = _WithoutGradient.apply(host, anywhere, x_train, x_val, member, gamma)
+    else:
+        kernel, kappa = _kernels(x_train, x_val, member, gamma)
+        kernel = kernel + ridge * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
+        steps = partial(accelerated_gradient, upper=upper, total=sum_bounds(n), n_steps=n_steps)
+        w = _WithoutGradient.apply(steps, steps, kernel, kappa)
     mean = w.mean(-1, keepdim=True)
-    usable = some & (spread[..., 0] > 0) & (mean > 0)
-    return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0)
+    usable = (member.sum(-1, keepdim=True) > 0) & (spread[..., 0] > 0) & (mean > 0)
+    return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0).to(dtype)
+
+
+def _kernels(
+    x_train: Tensor,  # (..., n, d)
+    x_val: Tensor,  # (..., m, d)
+    member: Tensor,  # (..., m)
+    gamma: Tensor,  # (..., 1, 1)
+) -> tuple[Tensor, Tensor]:  # K (..., n, n), κ (..., n)
+    kernel = torch.exp(-gamma * pairwise_squared_distances(x_train, x_train))
+    cross = torch.exp(-gamma * pairwise_squared_distances(x_train, x_val))  # (..., n, m)
+    total = member.sum(-1, keepdim=True)  # (..., 1)
+    share = member / torch.where(total > 0, total, 1.0)
+    return kernel, x_train.shape[-2] * (cross @ share[..., None])[..., 0]
+
+
+def _exact(
+    x_train: Tensor, x_val: Tensor, member: Tensor, gamma: Tensor, *, ridge: float, upper: float
+) -> Tensor:  # (..., n)
+    """Weights before rescaling, by batched torch operations."""
+    kernel, kappa = _kernels(x_train, x_val, member, gamma)
+    total = sum_bounds(kappa.shape[-1])
+    return batched_interior_point(kernel, kappa, ridge=ridge, upper=upper, total=total)
+
+
+def _exact_on_host(
+    x_train: NDArray[np.float64],  # (..., n, d)
+    x_val: NDArray[np.float64],  # (..., m, d)
+    member: NDArray[np.float64],  # (..., m)
+    gamma: NDArray[np.float64],  # (..., 1, 1)
+    *,
+    ridge: float,
+    upper: float,
+) -> NDArray[np.float64]:  # (..., n)
+    """Mean-one weights, one problem after the other in numpy."""
+    weight = np.ones(x_train.shape[:-1])
+    for at in np.ndindex(gamma.shape[:-2]):
+        width = gamma[at].item()
+        if width > 0 and member[at].any():  # else there is nothing to tell points apart by
+            problem = x_train[at], x_val[at], member[at]
+            weight[at] = matched_weights(*problem, gamma=width, ridge=ridge, upper=upper)
+    return weight
+
+
+def accelerated_gradient(
+    kernel: Numbers,  # (..., n, n), not negative
+    kappa: Numbers,  # (..., n)
+    *,
+    upper: float,
+    total: tuple[float, float],
+    n_steps: int,
+) -> Numbers:  # (..., n)
+    r"""Accelerated projected gradient with one step size per weight and a dual for the sum.
+
+    For a kernel without negative entries :math:`K \preceq \mathrm{diag}(K 1)`, so a weight in a
+    sparse region, which has few neighbours, may take long steps: those are the weights that matter
+    when validation losses are larger than training losses. The bounds on the sum are handled
+    by a dual variable that stays zero as long as they are kept. Arrays and tensors alike.
+    """
+    inverse = 1 / kernel.sum(-1)  # (..., n)
+    rate = 0.5 / inverse.sum(-1)[..., None]  # (..., 1)
+    lowest, highest = rate * total[0], rate * total[1]
+    dual = 0 * rate
+    w = point = 0 * kappa + 1
+    momentum = 1.0
+    for _ in range(n_steps):
+        gradient = (kernel @ point[..., None])[..., 0] - kappa  # (..., n)
+        raised = dual + rate * point.sum(-1)[..., None]
+        dual = raised - raised.clip(lowest, highest)
+        moved = (point - (gradient + dual) * inverse).clip(0, upper)
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        point = moved + (momentum - 1) / following * (moved - w)
+        w, momentum = moved, following
+    return w
+
+
+class _WithoutGradient(torch.autograd.Function):
+    """A function of tensors (batch, ...): in numpy where they lie in the host's memory.
+
+    Hundreds of tiny operations take torch several times as long as numpy. An autograd function
+    because under ``vmap`` tensors hand out their numbers, with the batch in front, nowhere else.
+    """
+
+    @staticmethod
+    def forward(
+        host: Callable[..., NDArray[Any]], anywhere: Callable[..., Tensor], *x: Tensor
+    ) -> Tensor:
+        # fake tensors and those of compilers are subclasses; they have no numbers
+        if all(type(z) is Tensor and z.device.type == "cpu" for z in x):
+            return torch.from_numpy(host(*(z.detach().numpy() for z in x)))
+        return anywhere(*x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+        ctx.n_inputs = len(inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> tuple[None, ...]:
+        return (None,) * ctx.n_inputs
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, host: Any, anywhere: Any, *x: Tensor) -> tuple[Tensor, int]:
+        batched = (
+            z.expand(info.batch_size, *z.shape) if dim is None else z.movedim(dim, 0)
+            for z, dim in zip(x, in_dims[2:], strict=True)
+        )
+        return _WithoutGradient.apply(host, anywhere, *batched), 0
 
 
 def cross_width(
