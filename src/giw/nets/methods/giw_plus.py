@@ -7,7 +7,8 @@ r"""GIW+: generalized importance weighting with a tempered validation term, alig
 
 This is the generalized risk of :mod:`giw.nets.methods.giw` with a few things changed:
 
-- *Weights* are a ratio of class shares times a ratio of losses, :math:`w = r(y)\, g(\ell)`. The
+- *Weights* are a ratio of class shares times a ratio of losses, :math:`w = r(y)\, g(\ell)`, of
+  validation points counted by :math:`h_j` over training points. The
   former is shrunk towards one as far as it is noise. The latter matches the losses of each batch,
   as GIW does (``"matched"``), or is a ratio of the two modes of losses (``"steady"``): estimated on
   the pretrained net, from validation points inside the support and training rows that the net
@@ -179,12 +180,13 @@ class GIWPlus(GIW):
             found |= first_averages(params)
         member = _membership(split, evidence.y_val)
         found[HELD] = self._holds(member).to(handover)
+        handed = self._handed_over(member, found)
         if split is not None:
-            found[ALPHA] = self._handed_over(member, found).mean()
+            found[ALPHA] = handed.mean()
         if self.weights == "steady":
             found |= validation_ratios(evidence, member)
         if self.weights == "matched":
-            found[CLASSES] = _class_ratio(evidence, member)
+            found[CLASSES] = _class_ratio(evidence, handed)
         return found
 
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
@@ -200,8 +202,10 @@ class GIWPlus(GIW):
             logits = net(params, torch.cat([x, copies.x]))
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
         own_loss = sample_losses(logits[n:], y_copies)  # (K m,)
-        weight, state = self._weigh(params, batch, logits.shape[1], train_loss, own_loss[:m])
         inside, alpha = self._inside(params, batch), self._alpha(params, batch)
+        # weights are matched to what training data carry: with s in place of h it is another risk
+        handed = batch._replace(inside=inside)
+        weight, state = self._weigh(params, handed, logits.shape[1], train_loss, own_loss[:m])
         val_loss = own_loss.view(-1, m).mean(0)  # (m,)
         risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
         if hidden is not None:

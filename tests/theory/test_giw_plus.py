@@ -1,0 +1,71 @@
+"""GIW+ hands points over in part or whole, and its risk stays the risk of the test distribution."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.theory.finite import FiniteShift, any_case, memberships, perfect_sample, within_support
+from torch import nn
+
+from giw.nets.methods import GIWPlus
+from giw.nets.training import Batch, Evidence, FunctionalNet
+
+
+def exact_ratio(train_z, val_z, inside):
+    """Frequency of each loss among validation points, counted by ``inside``, over training."""
+    total = inside.sum().clamp(min=1e-12)
+    same_val = ((train_z[:, None] - val_z).abs() < 1e-6).to(inside.dtype)  # (n, m)
+    same_train = ((train_z[:, None] - train_z).abs() < 1e-6).to(inside.dtype)  # (n, n)
+    return (same_val @ inside / total) / same_train.mean(1)
+
+
+def risk_of_giw_plus(shift, membership, **options):
+    """Risk of GIW+ on samples with exact frequencies, and the exact risk R of the same net.
+
+    All labels are one class, and the net's losses tell atoms apart.
+    """
+    method = GIWPlus(weigh=exact_ratio, align=0.0, noise=0.0, average=0.0, **options)
+    atoms = len(shift.p_train)
+    torch.manual_seed(0)
+    net = FunctionalNet(nn.Linear(atoms, 2, bias=False))
+    points = torch.eye(atoms)
+    train, val = (torch.tensor(perfect_sample(p)) for p in (shift.p_train, shift.p_test))
+    y, y_val = torch.zeros_like(train), torch.zeros_like(val)
+    evidence = Evidence(
+        points[train], y, points[val], y_val, torch.ones(len(y), dtype=torch.bool),
+        lambda x: x, 0, logits=lambda x: net(net.params(), x),
+    )  # fmt: skip
+    member = torch.tensor([float(s) for s in membership])[val]
+    params = net.params() | method.state(evidence, SimpleNamespace(membership=member), {})
+    batch = Batch(points[train], y, points[val], y_val, member, member.mean(), torch.zeros(()))
+    loss = nn.functional.cross_entropy(
+        net(params, points), torch.zeros(atoms, dtype=torch.long), reduction="none"
+    )
+    risk = method.loss(net, params, batch)[0]
+    return risk.item(), loss[val].mean().item()
+
+
+@pytest.mark.parametrize("hold_out", [True, False])
+@given(data=st.data())
+@settings(max_examples=40)
+def test_the_risk_of_giw_plus_is_the_risk_whatever_is_handed_over(hold_out, data):
+    """Points with membership 0.9 or more are handed over whole where they are held out."""
+    shift = data.draw(any_case)
+    membership = within_support(shift, data.draw(memberships(shift, soft=True)))
+    handover = data.draw(st.sampled_from([0.0, 0.5, 0.8, 1.0]))
+
+    found, expected = risk_of_giw_plus(shift, membership, handover=handover, hold_out=hold_out)
+
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_held_out_point_beside_an_unsure_one():
+    """Two atoms, memberships 1 and 1/2, κ = 0.8: h = (1, 0.4); matched by s the risk is not R."""
+    shift = FiniteShift.from_counts(train=[1, 1], test=[1, 1])
+
+    found, expected = risk_of_giw_plus(shift, [Fraction(1), Fraction(1, 2)], handover=0.8)
+
+    assert found == pytest.approx(expected, rel=1e-5)
