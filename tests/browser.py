@@ -61,6 +61,6 @@ def look_at(html: str, folder: Path) -> dict[int, dict]:
     )
     command = [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}"]
     command += ["--virtual-time-budget=10000", "--dump-dom", (folder / "frames.html").as_uri()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, encoding="utf-8")
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, encoding="utf-8")
     found = json.loads(unescape(re.search(r'<pre id="seen">(.*)</pre>', result.stdout, re.S)[1]))
     return {int(width): what for width, what in found.items()}

@@ -25,5 +25,6 @@ def _work(rank: int, work: Callable[..., Any], folder: str, count: int) -> None:
     try:
         found = work(rank)
         (Path(folder) / f"found {rank}").write_bytes(pickle.dumps(found))
+        dist.barrier()  # whoever leaves early may take the others with it
     finally:
         dist.destroy_process_group()

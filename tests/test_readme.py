@@ -20,7 +20,7 @@ def test_there_are_blocks_to_run():
 def test_a_code_block_runs_by_itself_in_an_empty_folder(number, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error::RuntimeWarning", "-c", BLOCKS[number]],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.cli.tables import write_tables
-from tests.paper.bench.process_tree import AVAILABLE, children_of
+from tests.paper.bench.process_tree import AVAILABLE, children_of, kill_if_alive
 from typer.testing import CliRunner
 
 import giw
@@ -29,7 +29,7 @@ HOW = {
 
 def torchrun(*arguments):
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, timeout=300, check=False, **HOW
+        [*COMMAND, *map(str, arguments)], capture_output=True, timeout=600, check=False, **HOW
     )
 
 
@@ -68,8 +68,8 @@ def test_an_interrupted_fit_goes_on_and_writes_the_same_model(tmp_path, number):
     if number == signal.SIGINT:
         process.send_signal(number)
     else:
-        os.kill(children_of(process.pid)[0], number)
-    said = process.communicate(timeout=120)[1]
+        kill_if_alive(children_of(process.pid)[0], number)
+    said = process.communicate(timeout=600)[1]
 
     assert process.returncode != 0
     if number == signal.SIGINT:

@@ -23,7 +23,7 @@ def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where giw is
     return subprocess.run(
         [sys.executable, "-W", "error::RuntimeWarning", "-c", code],
-        cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=1800, check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PATH": path,
              "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
     )  # fmt: skip

@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+from tests.paper.bench.process_tree import kill_if_alive
 from tests.soak import full_disk, fuzzing, killing
 from tests.soak.works import Grid, ShortFit, ShortTraining
 
@@ -43,7 +44,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(work, tmp_path):
     process = killing.start_work(work, folder)
     while not work.started(folder) and process.is_alive():
         time.sleep(0.002)
-    os.kill(process.pid, signal.SIGINT)
+    kill_if_alive(process.pid, signal.SIGINT)
     process.join()
     said = (tmp_path / "stopped.said").read_text()
     assert process.exitcode == 130, said

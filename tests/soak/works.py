@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import sys
 import time
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import torch
 from tests.cli.tables import write_tables
 from tests.nets.training.toy import toy_net, toy_tensors
 from tests.paper.bench import tiny_grid
-from tests.paper.bench.process_tree import is_alive, workers_of
+from tests.paper.bench.process_tree import is_alive, kill_if_alive, workers_of
 from tests.soak.killing import ROOT, kill_one
 from tests.soak.telling import mark, tell_first_step, tell_programs
 
@@ -136,7 +135,7 @@ class SharedGrid(Grid):
     @staticmethod
     def kill(process, moments: random.Random) -> None:
         everyone = [process.pid, *sorted(workers_of(process.pid))]
-        os.kill(moments.choice(everyone), signal.SIGKILL)
+        kill_if_alive(moments.choice(everyone))
         while any(map(is_alive, everyone)):  # the others end by themselves
             time.sleep(0.01)
 

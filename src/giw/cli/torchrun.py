@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from giw.cli.messages import STOPPED
 
@@ -36,5 +36,10 @@ def torchrun_processes() -> Iterator[tuple[int, int]]:
         if rank > 0:
             raise SystemExit(STOPPED) from None
         raise
+    else:
+        with suppress(RuntimeError):  # a process that has failed says so itself
+            # whoever leaves early may take the others with it, and a thread of gloo that still
+            # holds a tensor when Python ends aborts the process
+            dist.barrier()
     finally:
         dist.destroy_process_group()

@@ -3,11 +3,11 @@ import os
 import random
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
 import torch
+from tests.killed import count_calls, killed_after
 from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 
@@ -216,22 +216,18 @@ def test_killed_at_random_moments_a_run_loses_nothing_and_ends_the_same(tmp_path
     """SIGKILL leaves no time to tidy up: what was written must be whole at any moment."""
     file, moments = tmp_path / "run", random.Random(0)
     whole = train(GIW(), toy_net(), toy_tensors(n=100), KILLED)
+    calls = count_calls(run_to_be_killed, tmp_path / "alone")
     context = multiprocessing.get_context("fork")
     reached, resumed = (-1, 0), 0
     for _ in range(4):
-        process = context.Process(target=run_to_be_killed, args=(file,))
+        moment = moments.randint(calls // 8, calls // 3)
+        process = context.Process(target=killed_after, args=(moment, run_to_be_killed, file))
         process.start()
-        while process.is_alive() and progress(file) <= reached:
-            time.sleep(0.002)
-        process.join(moments.uniform(0, 0.03))  # some way into whatever it does next
-        if process.exitcode is None:
-            os.kill(process.pid, signal.SIGKILL)
         process.join()
+        assert process.exitcode == -signal.SIGKILL
         now = progress(file)  # reads the file: never half written, never behind what it was
         assert now >= reached
         resumed += now > reached
         reached = now
-        if process.exitcode == 0:
-            break
     assert resumed >= 2  # killed and taken up again, more than once
     equal(train(GIW(), toy_net(), toy_tensors(n=100), KILLED, checkpoint=file), whole)

@@ -1,5 +1,7 @@
 """Processes and those that they started, as Linux tells of them in /proc."""
 
+import os
+import signal
 from pathlib import Path
 
 AVAILABLE = Path("/proc/self/stat").exists()
@@ -30,6 +32,14 @@ def children_of(pid: int) -> list[int]:
     return [
         int(child) for task in tasks for child in _read(pid, f"task/{task.name}/children").split()
     ]
+
+
+def kill_if_alive(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal; a process that has ended meanwhile is what was wanted anyway."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
 
 
 def _read(pid: int, name: str) -> bytes:
