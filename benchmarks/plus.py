@@ -1,4 +1,4 @@
-"""GIW+ beside GIW and Pooled: on the paper's images, on tables, and its weights against the truth.
+"""GIW+ beside GIW and Pooled: on the paper's images and on tables.
 
     python benchmarks/plus.py images --seed 100 --protocol development    ablations, to choose by
     python benchmarks/plus.py compare FOLDER               paired tables from stored results alone
@@ -6,7 +6,6 @@
     python benchmarks/plus.py tables --jobs 16 --csv FILE  scikit-learn's tables, 50 draws a cell
                                                            (the same command goes on with a file)
     python benchmarks/plus.py tables --from-csv FILE       the same table from stored rows
-    python benchmarks/plus.py weights                      bias and variance of weights, on digits
     python benchmarks/plus.py step                         CPU time of a step beside GIW's
     python benchmarks/plus.py step --device cuda --trials 20         the same on a GPU
 
@@ -23,52 +22,36 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.stats import ttest_1samp
-from torch import nn
 
 import giw
 import practice
 from giw.checks import as_device
 from giw.nets.augmentation import MNIST_AUGMENTATION
 from giw.nets.methods import GIW, GIWPlus
-from giw.nets.methods.giw_plus import steady_weights, validation_ratios
-from giw.nets.models import build, model_for
+from giw.nets.models import build
 from giw.nets.training import (
-    Evidence,
-    FunctionalNet,
-    Pretrained,
     Tensors,
     TrainingConfig,
-    predict_in_blocks,
-    pretrain,
     pretrain_trials,
-    sample_losses,
     train_trials,
 )
-from giw.objective import DynamicWeights
 from giw.paper.bench.engines import Place, run_job
 from giw.paper.bench.plan import RESAMPLED, Run, group
 from giw.paper.bench.store import Result, Store
-from giw.paper.readers import digits
 from giw.paper.report.paper import paper_accuracy
-from giw.paper.shift import ShiftProblem, class_prior, label_noise, support_shift
 from giw.paper.shift.paper import paper_setting
-from giw.weights.loss_histogram import at_points, loss_nodes, one_hot
-from giw.weights.loss_modes import mode_ratio
 
 SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-support",
             "color_mnist-iii-label_noise_0.4")  # fmt: skip
 METHODS = (
     *("giw_plus", "giw", "pooled", "pooled_plus"),
-    *(f"giw_plus:plus_{part}" for part in ("no_align", "steady", "batch_weights", "uniform")),
-    *(f"giw_plus:plus_{part}" for part in ("hard", "handover_1", "no_hold_out", "one_copy")),
-    "giw_plus:plus_no_ema",
+    *(f"giw_plus:plus_{part}" for part in ("no_align", "no_class_shares")),
+    *(f"giw_plus:plus_{part}" for part in ("hard", "train_share_1", "one_copy")),
 )
 RIVALS = ("giw", "pooled", "giw:published")
 
@@ -298,84 +281,6 @@ def report_tables(rows: list[dict]) -> None:
           f"{': ' * bool(under)}{'; '.join(under)}.")  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------- weights
-
-
-def weights(options: argparse.Namespace) -> None:
-    """Bias, variance and error of weights at the pretrained net, over draws of validation points.
-
-    Embedded digits, all of them inside; labels are flipped, or one class is thinned out, and the
-    true weight of every training point is known. Bias is that of the mean weight of a kind of
-    point; variance is over draws, averaged over points; error is the mean square over both.
-    """
-    print("| shift | validation points | weights | mean weight by kind | its truth "
-          "| bias² | variance | error | error of no weights |")  # fmt: skip
-    print("| --- " * 9 + "|")
-    for shift in ("noise 0.2", "noise 0.4", "prior 10", "none"):
-        for n_val in (8, 20, 100):
-            found: dict[str, list[np.ndarray]] = {"GIW, a batch": [], "steady": []}
-            truth, kind = np.zeros(0), np.zeros(0)
-            for trial in range(options.repeats):
-                steady, batch, truth, kind = _weights_of_one_draw(shift, n_val, trial)
-                found["steady"].append(steady)
-                found["GIW, a batch"].append(batch)
-            for name, draws in found.items():
-                w = np.stack(draws)  # (draws, n)
-                bias = (w.mean(0) - truth) ** 2
-                kinds = " / ".join(f"{w[:, kind == k].mean():.2f}" for k in np.unique(kind))
-                true = " / ".join(f"{truth[kind == k].mean():.2f}" for k in np.unique(kind))
-                print(f"| {shift} | {n_val} | {name} | {kinds} | {true} | {bias.mean():.3f} | "
-                      f"{w.var(0).mean():.3f} | {((w - truth) ** 2).mean():.3f} | "
-                      f"{((1 - truth) ** 2).mean():.3f} |", flush=True)  # fmt: skip
-
-
-@cache
-def _pretrained(shift: str) -> tuple[ShiftProblem, np.ndarray, np.ndarray, Pretrained, nn.Module]:
-    """Training data, true weights, kinds of point and pretrained net, which no draw changes."""
-    groups = range(10)
-    problem, truth = support_shift(
-        digits(), train_groups=groups, test_groups=groups, n_val=100, test_share=0.2,
-        draw="iid", random_state=0,
-    )  # fmt: skip
-    if shift.startswith("noise"):
-        rate = float(shift.split()[1])
-        problem, truth = label_noise(problem, truth, rate=rate, random_state=1)
-    kind = truth.flipped.astype(int)
-    if shift.startswith("prior"):
-        problem, truth = class_prior(problem, truth, ratio=10, minority=[1], random_state=1)
-        kind = problem.train.y
-    module = model_for(problem.train.x.shape, problem.n_classes, random_state=0)
-    config = TrainingConfig(pretrain_epochs=10, batch_size=64, learning_rate=1e-3)
-    start = pretrain(module, Tensors.from_problem(problem), config)
-    return problem, truth.weight, kind, start, module
-
-
-def _weights_of_one_draw(shift: str, n_val: int, trial: int) -> tuple[np.ndarray, ...]:
-    """Both kinds of weight at the same training points, for one draw of validation points."""
-    problem, truth, kind, start, module = _pretrained(shift)
-    rows = np.random.default_rng(trial).choice(len(problem.test), n_val, replace=False)
-    data = Tensors.from_problem(replace(problem, val=problem.test.take(rows)))
-    net = FunctionalNet(module)
-    evidence = Evidence(
-        data.x_train, data.y_train, data.x_val, data.y_val, start.seen, lambda x: x, 0,
-        logits=lambda x: predict_in_blocks(net, start.params, x),
-    )  # fmt: skip
-    state = validation_ratios(evidence, torch.ones(n_val))
-    losses = sample_losses(evidence.logits(data.x_train), data.y_train)
-    val_losses = sample_losses(evidence.logits(data.x_val), data.y_val)
-    histogram, ratio, counts, _ = state.values()
-    plus = GIWPlus(weights="steady")
-    modes = mode_ratio(counts, doubt=plus.doubt)
-    table = steady_weights(histogram, ratio, modes, upper=plus.upper)
-    nodes, classes = loss_nodes(losses), one_hot(data.y_train, problem.n_classes)
-    steady = at_points(table, nodes, classes).numpy()
-    order = np.random.default_rng(0).permutation(len(losses))
-    batch = np.empty(len(losses))
-    for part in np.array_split(order, len(losses) // 64):  # as the steps of an epoch would
-        batch[part] = DynamicWeights()(losses[part], val_losses)
-    return steady, batch, truth, kind
-
-
 # ------------------------------------------------------------------------------------- step
 
 
@@ -456,8 +361,6 @@ def main() -> None:
     on_tables.add_argument("--method", nargs="*", default=list(NETS))
     on_tables.add_argument("--csv", type=Path)
     on_tables.add_argument("--from-csv", type=Path)
-    against_truth = commands.add_parser("weights")
-    against_truth.add_argument("--repeats", type=int, default=20)
     cost = commands.add_parser("step")
     cost.add_argument("--repeats", type=int, default=5)
     cost.add_argument("--device", default="cpu")
@@ -468,7 +371,6 @@ def main() -> None:
         "compare": compare,
         "summary": summary,
         "tables": tables,
-        "weights": weights,
         "step": step,
     }
     run[options.command](options)

@@ -260,7 +260,6 @@ def net_values(model: giw.GIWClassifier, x_new: Any) -> Values:
         "loss": model.history_["loss"],
         "alpha_": model.alpha_,
         "p_value": model.split_.p_value,
-        "handover_": model.handover_,
         "n_epochs_": model.n_epochs_,
     }
 

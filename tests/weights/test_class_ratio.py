@@ -2,8 +2,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from giw.nets.methods.giw_plus import members as one_hot
 from giw.weights.class_ratio import class_ratio, shrunk_shares
-from giw.weights.loss_histogram import one_hot
 
 
 def test_shares_are_shrunk_by_the_chi_square_statistic():

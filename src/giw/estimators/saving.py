@@ -270,7 +270,10 @@ class _Reader:
         kind = known[value["class"]]
         if value[KIND] == "record":
             return kind(**self._all(value["fields"]))
-        estimator = kind(**self._all(value["params"]))
+        # a setting of an older version that is gone has done its work when the model was fitted
+        known_settings = kind._get_param_names()
+        params = {name: item for name, item in value["params"].items() if name in known_settings}
+        estimator = kind(**self._all(params))
         vars(estimator).update(self._all(value["state"]))
         return estimator
 

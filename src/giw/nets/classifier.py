@@ -29,7 +29,6 @@ from giw.nets.epochs import cross_fitted_losses
 from giw.nets.inputs import as_net_input, check_labels_not_needed, check_same_scale
 from giw.nets.methods import GIWPlus, method_named
 from giw.nets.models import model_for
-from giw.nets.reliance import WARY, Reliance, choose_reliance
 from giw.nets.training import (
     FunctionalNet,
     Method,
@@ -44,6 +43,7 @@ from giw.nets.training.batches import seeded_stream
 from giw.nets.training.progress import epoch_bar
 from giw.support import SupportSplit, SupportSplitter
 
+TABLE_SHARE = 0.5  # of the risk inside that training data carry, on tables
 CHECKPOINT_SECONDS = 1.0  # epochs of a small table take less than a saving
 
 
@@ -68,16 +68,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         pretrained net.
     splitter : SupportSplitter, optional
         How these two split the validation data.
-    handover : "auto" or float, default="auto"
+    train_share : float, optional
         With ``method="giw_plus"``: the share of the risk inside the training support that weighted
-        training data carry, see :class:`giw.nets.methods.GIWPlus`. For tables ``"auto"`` chooses
-        it, and whether losses weigh at all (``trust``): 0.2 with weights by losses where training
-        labels
-        may be flipped, or 0.5 without. It asks ``n_folds`` plain nets how often they contradict
-        labels that they have not seen, and where that leaves a doubt left-out validation points,
-        which takes 2 · ``n_folds`` trainings more; nets go side by side, on at most 2,000 training
-        rows.
-        With fewer points than 2 · ``n_folds`` in either set it is 0.2, and for images 0.8.
+        training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and 0.5 for
+        tables if not given.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -118,15 +112,6 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Their share.
     n_epochs_ : int
         Epochs that the net was trained for.
-    handover_ : float or None
-        The share that GIW+ was trained with.
-    trust_ : float or None
-        How far its matched losses were believed.
-    label_error_ : float or None
-        With ``handover="auto"``, on tables: share of training labels that nets contradict which
-        have not seen them; no more labels than that can be flipped.
-    reliance_loss_ : dict of str to float, or None
-        Where validation points were asked: mean Brier score of left-out ones by candidate.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
 
@@ -148,7 +133,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         method: str = "giw_plus",
         split_on: str = "input",
         splitter: SupportSplitter | None = None,
-        handover: float | str = "auto",
+        train_share: float | None = None,
         max_epochs: int = 50,
         pretrain_epochs: int = 10,
         batch_size: int = 64,
@@ -165,7 +150,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.method = method
         self.split_on = split_on
         self.splitter = splitter
-        self.handover = handover
+        self.train_share = train_share
         self.max_epochs = max_epochs
         self.pretrain_epochs = pretrain_epochs
         self.batch_size = batch_size
@@ -195,7 +180,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
 
         With ``checkpoint``, a file, and a ``random_state``, a fit that was killed or stopped by
         Ctrl-C goes on from there, as in :func:`giw.nets.training.train`; trainings that choose
-        epochs or handover are repeated.
+        epochs are repeated.
         """
         ranks = default_group() if self.distributed else None
         check_count(self.n_folds, "n_folds", least=2)
@@ -239,7 +224,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         module = self._net(tuple(x_train.shape), seed).to(device)
         if self.module is not None:
             _check_output(module, data.x_train[:2], len(self.classes_), seed)
-        method = self._with_reliance(method, module, data, config, seed, ranks)
+        if isinstance(method, GIWPlus) and method.name == "giw_plus":
+            usual = TABLE_SHARE if data.x_train.ndim == 2 else method.train_share
+            share = usual if self.train_share is None else float(self.train_share)
+            method = replace(method, train_share=share)
         self.cross_fitted_loss_ = None
         if self.early_stopping and validates:
             self.cross_fitted_loss_ = cross_fitted_losses(
@@ -310,39 +298,6 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         # rows of an embedding have numbers, and there is none between two of them
         takes_codes = isinstance(self.module, nn.Module) and holds_embedding(self.module)
         return replace(method, noise=0.0) if takes_codes and isinstance(method, GIWPlus) else method
-
-    def _with_reliance(
-        self,
-        method: Method,
-        module: nn.Module,
-        data: Tensors,
-        config: TrainingConfig,
-        seed: int,
-        ranks: dist.ProcessGroup | None,
-    ) -> Method:
-        self.handover_, self.trust_, self.reliance_loss_ = None, None, None
-        self.label_error_ = None
-        if not isinstance(method, GIWPlus) or method.name != "giw_plus":
-            return method
-        if self.handover is None or (isinstance(self.handover, str) and self.handover != "auto"):
-            raise ValueError(f"handover must be 'auto' or a number, got {self.handover!r}")
-        chosen = Reliance(method.handover, method.trust)
-        if self.handover != "auto":
-            chosen = Reliance(float(self.handover), method.trust)
-            method = replace(method, hold_out=False)
-        elif data.x_train.ndim == 2:
-            chosen, method = WARY, replace(method, hold_out=False)
-            if min(len(data.y_val), len(data.y_train)) >= 2 * self.n_folds:
-                answer = choose_reliance(
-                    method, module, data, config, folds=self.n_folds, random_state=seed, ranks=ranks
-                )
-                chosen, self.label_error_ = answer.chosen, answer.labels.train_error
-                if answer.losses:
-                    self.reliance_loss_ = {
-                        str(k): float(v.mean()) for k, v in answer.losses.items()
-                    }
-        self.handover_, self.trust_ = chosen
-        return replace(method, **chosen._asdict())
 
     def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:
         if self.module is None:

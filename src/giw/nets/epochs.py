@@ -24,8 +24,8 @@ from giw.nets.training import (
     Pretrained,
     Tensors,
     TrainingConfig,
+    net_params,
     predict_in_blocks,
-    prediction_params,
     sample_losses,
     train,
 )
@@ -65,7 +65,7 @@ class Watched:
         """Loss of each point under the net as it stands, (k,)."""
         if not isinstance(self.net, FunctionalNet) or self.params is None:
             raise RuntimeError("no step was made yet")
-        return sample_losses(predict_in_blocks(self.net, prediction_params(self.params), x), y)
+        return sample_losses(predict_in_blocks(self.net, net_params(self.params), x), y)
 
 
 def cross_fitted_losses(

@@ -31,8 +31,7 @@ EVERY = [make() for make in METHODS.values()] + [
     RDIW(representation="hidden"),
     CCSA(classify_val=False),
     DANN(classify_val=True),
-    GIWPlus(weights="batch"),
-    GIWPlus(weights="uniform", average=0.0, noise=0.0, copies=1, align=0.0),
+    GIWPlus(class_shares=False, noise=0.0, copies=1, align=0.0),
 ]
 
 

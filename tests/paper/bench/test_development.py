@@ -45,8 +45,7 @@ def test_a_development_run_is_a_run_like_any_other():
     ("variant", "expected"),
     [
         ("", GIWPlus()),
-        ("plus_no_ema", GIWPlus(average=0.0)),
-        ("plus_giw", GIWPlus(weights="batch", soft=False, handover=1.0, align=0.0)),
+        ("plus_hard+no_align", GIWPlus(soft=False, align=0.0)),
         ("plus_align_0.3", GIWPlus(align=0.3)),
         ("plus_copies_2", GIWPlus(copies=2)),
     ],

@@ -25,8 +25,8 @@ def test_weights_of_mean_one_are_for_mw_net():
 
 
 def test_parts_of_giw_plus_by_name():
-    two = make_method("giw_plus", "plus_copies_2+align_1+steady", {}, splits=True)
-    assert two == method_named("giw_plus", copies=2, align=1.0, weights="steady")
+    two = make_method("giw_plus", "plus_copies_2+align_1+hard", {}, splits=True)
+    assert two == method_named("giw_plus", copies=2, align=1.0, soft=False)
     pooled = make_method("pooled_plus", "plus_no_align", {}, splits=True)
     assert pooled == method_named("pooled_plus", align=0.0)
     with pytest.raises(ValueError, match="giw_plus and pooled_plus, not of giw"):

@@ -28,9 +28,9 @@ import torch
 from torch import Tensor
 
 from giw.nets.methods.blocks import frozen_except, parameter_blocks
+from giw.nets.methods.giw_plus import members
 from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import Batch, Logs, Net, Params, as_input, sample_losses
-from giw.weights.loss_histogram import one_hot
 
 DATA = ("val", "pooled")
 
@@ -78,7 +78,7 @@ class DFR(PlainMethod):
 
 def balanced_mean(loss: Tensor, y: Tensor, n_classes: int) -> Tensor:
     """Mean over the classes that are there of the mean loss of each, ()."""
-    member = one_hot(y, n_classes)  # (n, c)
+    member = members(y, n_classes)  # (n, c)
     count = member.sum(0)
     of_class = (loss @ member.to(loss.dtype)) / torch.where(count > 0, count, 1.0)
     return of_class.sum() / (count > 0).sum()

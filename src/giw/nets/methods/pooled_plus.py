@@ -1,9 +1,9 @@
-r"""Pooled with the help that GIW+ has: copies, alignment and averages, but no split and no weights.
+r"""Pooled with the help that GIW+ has: copies and alignment, but no split and no weights.
 
 .. math:: \tfrac12 \frac1n \sum_i \ell_i + \tfrac12 \frac1m \sum_j \frac1K \sum_k
           \ell(T_{jk} x_j, y_j) + \kappa \gamma\, \big(\mathrm{pull} + \mathrm{push}\big)
 
-It asks of GIW+ what weights and split add to the rest of it.
+The difference from GIW+ is what weights and split add to the rest of it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ class PooledPlus(GIWPlus):
 
     Parameters
     ----------
-    copies, augment, noise, average, align, handover
+    copies, augment, noise, align, train_share
         As in :class:`giw.nets.methods.GIWPlus`; its other parameters have no effect here.
     """
 
     name: ClassVar[str] = "pooled_plus"
-    weights: str = "uniform"
+    class_shares: bool = False
 
     def split(self, evidence: Evidence) -> SupportSplit | None:  # type: ignore[override]
         """No split."""
         return None
 
-    def _inside(self, params: Params, batch: Batch) -> Tensor:
-        return torch.full_like(batch.inside, 0.5)
+    def _shares(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor]:
+        return torch.full_like(batch.inside, 0.5), torch.full_like(batch.alpha, 0.5)
 
-    def _alpha(self, params: Params, batch: Batch) -> Tensor:
-        return torch.full_like(batch.alpha, 0.5)
+    def _weights(
+        self, params: Params, batch: Batch, n_classes: int, train_loss: Tensor, val_loss: Tensor
+    ) -> Tensor:
+        return torch.ones_like(train_loss).detach()

@@ -14,7 +14,6 @@ from giw.nets.training.loop import OnEpoch, accuracy, pretrain, train
 from giw.nets.training.net import FunctionalNet, as_input, net_params, predict_in_blocks, unit_norm
 from giw.nets.training.pretrained import Pretrained
 from giw.nets.training.protocol import (
-    AVERAGE,
     NO_OWN_PARAMS,
     OWN,
     Batch,
@@ -24,7 +23,6 @@ from giw.nets.training.protocol import (
     Net,
     OwnParams,
     Params,
-    prediction_params,
 )
 from giw.nets.training.record import TrainingRecord
 from giw.nets.training.stopping import Interrupted, ask_to_stop
@@ -32,7 +30,6 @@ from giw.nets.training.tensors import Tensors, inputs_to
 from giw.nets.training.trials import can_stack, pretrain_trials, train_trials
 
 __all__ = [
-    "AVERAGE",
     "NO_OWN_PARAMS",
     "OWN",
     "Batch",
@@ -62,7 +59,6 @@ __all__ = [
     "losses_of_both",
     "net_params",
     "predict_in_blocks",
-    "prediction_params",
     "pretrain",
     "pretrain_trials",
     "sample_losses",

@@ -19,10 +19,10 @@ from giw.nets.training.batches import BatchStream, seeded_generator, seeded_stre
 from giw.nets.training.config import TrainingConfig
 from giw.nets.training.descent import Descent, FlatData, Loss
 from giw.nets.training.evaluation import Evaluation
-from giw.nets.training.net import FunctionalNet, as_input
+from giw.nets.training.net import FunctionalNet, as_input, net_params
 from giw.nets.training.optimizer import stack_adam_states
 from giw.nets.training.pretrained import Pretrained, evidence_at, untrained
-from giw.nets.training.protocol import Evidence, Method, OwnParams, Params, prediction_params
+from giw.nets.training.protocol import Evidence, Method, OwnParams, Params
 from giw.nets.training.ranks import any_rank_asked
 from giw.nets.training.record import History, TrainingRecord
 from giw.nets.training.sharded_net import ShardedNet
@@ -169,7 +169,7 @@ class Group:
         if any(data.x_test is None or data.y_test is None for data in self.datas):
             return None
         return Evaluation(
-            self.net, prediction_params(descent.params), self.datas, stacked=self.stacked,
+            self.net, net_params(descent.params), self.datas, stacked=self.stacked,
             captured=self.config.cuda_graph and self.ranks is None,
         )  # fmt: skip
 
@@ -201,7 +201,7 @@ class Group:
             net.set_buffers(self.net.buffers())
             columns = {name: np.array([e[t][name] for e in history]) for name in history[0][t]}
             settings = {**self.config.as_dict(), "random_state": self.random_states[t]}
-            module = net.with_params(self.apart(prediction_params(params), t))
+            module = net.with_params(self.apart(net_params(params), t))
             records.append(TrainingRecord(method.name, module, columns, split, share, settings))
         return records
 

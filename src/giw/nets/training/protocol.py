@@ -20,7 +20,6 @@ Logs = dict[str, Tensor]
 
 
 OWN = "method."  # names of a method's own tensors start so; nets never see them
-AVERAGE = f"{OWN}average."  # followed by a parameter's name: what predicts in its stead
 
 
 @dataclass(frozen=True)
@@ -118,9 +117,8 @@ class Method(Protocol):
         """Tensors of the method's own that no gradient moves: a memory from step to step.
 
         Their names start with ``OWN``. A step hands in the old values among ``params`` and gives
-        the new ones back among the logs of :meth:`loss`. Those named ``AVERAGE`` and the name of
-        a parameter predict in that parameter's stead. ``params`` are those that training starts
-        from. Most methods keep none.
+        the new ones back among the logs of :meth:`loss`. ``params`` are those that training
+        starts from. Most methods keep none.
         """
         ...
 
@@ -133,15 +131,3 @@ class Method(Protocol):
         term is detached from the parameters it must not move.
         """
         ...
-
-
-def prediction_params(params: Params) -> Params:
-    """Parameters as they predict: averages where a method keeps them, else what is trained.
-
-    These are the same tensors, not copies: they stay up to date as training goes on.
-    """
-    return {
-        name: params.get(AVERAGE + name, p)
-        for name, p in params.items()
-        if not name.startswith(OWN)
-    }

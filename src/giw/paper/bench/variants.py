@@ -8,10 +8,8 @@
 ``paper_bandwidth``, ``median_bandwidth``   the published kernel width, or the scale-free median
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
-``plus_no_ema``, ``plus_no_augment``, ``plus_one_copy``, ``plus_uniform``,
-``plus_batch_weights``, ``plus_hard``, ``plus_no_hold_out``   GIW+ without one of its parts
-``plus_no_align``, ``plus_steady``   GIW+ without alignment, or with weights by modes of losses
-``plus_giw``            GIW's weights and split with the copies and averages of GIW+
+``plus_no_align``, ``plus_no_class_shares``, ``plus_one_copy``, ``plus_no_augment``,
+``plus_hard``           GIW+ without one of its parts
 ``plus_NAME_X``         GIW+ with its number NAME set to X, such as ``plus_copies_2``;
                         several are joined by +, as in ``plus_copies_2+align_1``
 ``mean_one``            MW-Net with weights of mean one
@@ -208,18 +206,13 @@ SIMPLE: dict[str, Callable[[str], Method]] = {
     "last_block": _of("surgical", block="last"),
 }
 PLUS: dict[str, dict[str, object]] = {
-    "plus_no_ema": {"average": 0.0},
     "plus_no_augment": {"augment": False},
     "plus_one_copy": {"copies": 1},
-    "plus_uniform": {"weights": "uniform"},
-    "plus_batch_weights": {"weights": "batch"},
+    "plus_no_class_shares": {"class_shares": False},
     "plus_hard": {"soft": False},
-    "plus_no_hold_out": {"hold_out": False},
-    "plus_steady": {"weights": "steady"},
     "plus_no_align": {"align": 0.0},
-    "plus_giw": {"weights": "batch", "soft": False, "handover": 1.0, "align": 0.0},
 }
-PLUS_NUMBERS = ("handover", "copies", "average", "window", "upper", "doubt", "align")
+PLUS_NUMBERS = ("train_share", "copies", "align")
 KNOWN = (
     *SIMPLE,
     *PLUS,
