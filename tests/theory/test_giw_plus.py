@@ -1,4 +1,4 @@
-"""Training data carry a share of the risk in GIW+, and its risk stays the risk of the test distribution."""
+"""Whatever share of the risk training data carry in GIW+, the risk is that of the test data."""
 
 from fractions import Fraction
 from types import SimpleNamespace
@@ -60,8 +60,8 @@ def test_the_risk_of_giw_plus_is_the_risk_whatever_share_training_data_carry(dat
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_held_out_point_beside_an_unsure_one():
-    """Two atoms, memberships 1 and 1/2, κ = 0.8: h = (1, 0.4); matched by s the risk is not R."""
+def test_a_sure_point_beside_an_unsure_one():
+    """Two atoms, memberships 1 and 1/2, κ = 0.8: h = (0.8, 0.4)."""
     shift = FiniteShift.from_counts(train=[1, 1], test=[1, 1])
 
     found, expected = risk_of_giw_plus(shift, [Fraction(1), Fraction(1, 2)], train_share=0.8)
