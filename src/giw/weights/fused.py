@@ -29,7 +29,7 @@ def suits(x_train: Tensor, x_val: Tensor) -> bool:
     """Whether the fused kernel can take over: losses on CUDA, a batch of usual size."""
     return (
         kernels.AVAILABLE
-        and x_train.is_cuda
+        and (x_train.is_cuda or kernels.INTERPRETED)
         and x_train.dtype == torch.float32
         and x_train.shape[-1] == 1
         and 2 <= x_train.shape[-2] <= LARGEST

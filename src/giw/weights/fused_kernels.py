@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ except ImportError:  # torch for CPU comes without it
     triton = None
 
 AVAILABLE = triton is not None
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # on the host, for tests
 
 
 def jit(function: Callable[..., Any]) -> Any:

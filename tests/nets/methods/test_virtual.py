@@ -8,7 +8,7 @@ from tests.nets.training.toy import toy_net
 from torch import nn
 from torch.func import vmap
 
-from giw.nets.kernels import fused_norm, norm_passes
+from giw.nets.kernels import fused_norm
 from giw.nets.methods.virtual import (
     goes_forward_mixed,
     losses_of,
@@ -90,8 +90,7 @@ def test_only_nets_whose_norms_have_kernels_go_forward_mixed(monkeypatch):
     fused, plain = ResNet18(2).train(), normalised_net()
     fused_norm.fuse_norms(fused, True)
     assert not goes_forward_mixed(FunctionalNet(fused))  # on the CPU
-    monkeypatch.setattr(norm_passes, "AVAILABLE", True)
-    monkeypatch.setattr(fused_norm, "_on_this_gpu", lambda tensor: True)
+    monkeypatch.setattr(fused_norm, "reaches", lambda tensor: True)
     assert goes_forward_mixed(FunctionalNet(fused))
     assert not goes_forward_mixed(FunctionalNet(plain))
     assert not goes_forward_mixed(FunctionalNet(nn.Sequential(fused, plain)))

@@ -97,25 +97,6 @@ def test_running_statistics_move_as_torch_moves_them():
         )
 
 
-@pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("shortcut", [False, True])
-def test_in_evaluation_kernels_use_running_statistics(shortcut, relu):
-    generator = torch.Generator("cuda").manual_seed(0)
-    draws = torch.randn(4, 30, 128, 5, 6, generator=generator, device="cuda").bfloat16()
-    seen, x, *others = (z.contiguous(memory_format=LAST) for z in draws)
-    layer = FusableNorm(128).cuda()
-    layer(seen.float() + 1)  # moves the running statistics
-    layer.eval()
-    exact = torch.nn.BatchNorm2d(128).cuda().double().eval()
-    exact.load_state_dict(layer.state_dict())
-    expected = exact(x.double()) + (others[0].double() if shortcut else 0)
-    fuse_norms(layer, True)
-    with torch.no_grad():
-        found = layer(x, others[0] if shortcut else None, relu=relu)
-    assert found.dtype == torch.bfloat16
-    close(found, expected.relu() if relu else expected, 8)
-
-
 def gradients_and_slopes(precision, *, fused):
     module = initialised(lambda: ResNet18(5), 0).cuda().train()
     fuse_norms(module, fused)

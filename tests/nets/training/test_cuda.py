@@ -121,34 +121,23 @@ def test_the_gpu_ends_where_the_cpu_ends(augmentation):
         np.testing.assert_allclose(together[t].history["loss"], alone.history["loss"], rtol=1e-2)
 
 
-def lenet_gradients(precision, size):
-    """Of a mean square output times ``size``: by products on the GPU, and in float64."""
+def lenet_gradients(precision):
+    """Of a mean square output: by products on the GPU, and in float64."""
     module, x = initialised(lambda: LeNet5(10, channels=3), 0), torch.rand(36, 3, 32, 32)
     twin = by_products(module.cuda())
     with precision_for(precision, twin, torch.device("cuda")).products():
-        loss = size * twin(x.cuda()).square().mean()
+        loss = twin(x.cuda()).square().mean()
         found = torch.autograd.grad(loss, list(twin.parameters()))
     exact = module.cpu().double()
-    expected = torch.autograd.grad(
-        size * exact(x.double()).square().mean(), list(exact.parameters())
-    )
+    expected = torch.autograd.grad(exact(x.double()).square().mean(), list(exact.parameters()))
     return [torch.cat([g.flatten() for g in part]).double().cpu() for part in (found, expected)]
 
 
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-4), ("auto", 3e-2)])
 def test_products_keep_the_bits_of_their_format(precision, error):
     """Rounding to eleven bits also sends some gradients through another window of the four."""
-    found, expected = lenet_gradients(precision, 1.0)
+    found, expected = lenet_gradients(precision)
     assert (found - expected).norm() <= error * expected.norm()
-
-
-@pytest.mark.parametrize("power", [-40, 14])
-def test_half_precision_carries_gradients_of_any_size(power):
-    generator = torch.random.get_rng_state()
-    plain, _ = lenet_gradients("auto", 1.0)
-    torch.random.set_rng_state(generator)
-    scaled, _ = lenet_gradients("auto", 2.0**power)
-    torch.testing.assert_close(scaled / 2.0**power, plain, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize(("precision", "error"), [("float32", 1e-4), ("auto", 2e-2)])

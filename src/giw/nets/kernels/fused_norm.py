@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from giw.nets.kernels import norm_passes as passes
+from giw.nets.kernels.launch import reaches
 
 LAST = torch.channels_last
 FLOAT = torch.float32  # of weights and statistics
@@ -30,9 +31,8 @@ FLOAT = torch.float32  # of weights and statistics
 class FusableNorm(nn.BatchNorm2d):
     """Batch normalisation that can add a shortcut and clip at zero while it is at it.
 
-    Where :func:`fuse_norms` has switched that on, on CUDA in bfloat16, kernels do it in one pass,
-    channels last: in training, and in evaluation where no gradients are asked for. Everywhere else
-    it is the three operations of torch.
+    Where :func:`fuse_norms` has switched that on, kernels do it in one pass when trained on CUDA in
+    bfloat16, channels last. Everywhere else it is the three operations of torch.
     """
 
     fused = False  # no parameter of the constructor: how a net is computed is not what it is
@@ -48,7 +48,7 @@ class FusableNorm(nn.BatchNorm2d):
         if self._fuses(x, shortcut):
             x = x.contiguous(memory_format=LAST)
             shortcut = None if shortcut is None else shortcut.contiguous(memory_format=LAST)
-            return (self._fused if self.training else self._judged)(x, shortcut, relu)
+            return self._fused(x, shortcut, relu)
         z = super().forward(x)
         z = z if shortcut is None else z + shortcut
         return z.relu() if relu else z
@@ -58,7 +58,7 @@ class FusableNorm(nn.BatchNorm2d):
         """Whether it is switched on for a layer that kernels exist for, where they know how."""
         return (
             self.fused
-            and (self.training or not torch.is_grad_enabled())
+            and self.training
             and self.num_features % passes.CHANNELS == 0
             and self.affine
             and self.track_running_stats
@@ -85,14 +85,6 @@ class FusableNorm(nn.BatchNorm2d):
         )[0]
         return out
 
-    def _judged(self, x: Tensor, shortcut: Tensor | None, relu: bool) -> Tensor:
-        """By the running statistics, without a trace for gradients."""
-        mean, var = self.running_mean, self.running_var
-        if mean is None or var is None:
-            raise AssertionError("track_running_stats was checked")
-        stats = torch.stack([mean, (var + self.eps).rsqrt()])
-        return passes.normalise(x, stats, self.weight, self.bias, shortcut, relu)
-
 
 def fuse_norms(module: nn.Module, on: bool) -> None:
     """Switch kernels on or off in all layers of a net that can use them."""
@@ -104,8 +96,7 @@ def fuse_norms(module: nn.Module, on: bool) -> None:
 def suits(x: Tensor) -> bool:
     """Whether kernels exist for images: bfloat16, on CUDA."""
     return (
-        passes.AVAILABLE
-        and _on_this_gpu(x)
+        reaches(x)
         and x.dtype == torch.bfloat16
         and x.numel() > x.shape[1]  # torch says what is wrong with a single value per channel
         and not _is_stacked(x)
@@ -115,22 +106,9 @@ def suits(x: Tensor) -> bool:
 def norms_are_fused(module: nn.Module) -> bool:
     """Whether a net has batch normalisation, and kernels for all of it when trained in bfloat16."""
     norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    return (
-        passes.AVAILABLE
-        and bool(norms)
-        and all(
-            isinstance(norm, FusableNorm)
-            and norm.training
-            and norm.may_fuse
-            and _on_this_gpu(norm.weight)
-            for norm in norms
-        )
+    return bool(norms) and all(
+        isinstance(norm, FusableNorm) and norm.may_fuse and reaches(norm.weight) for norm in norms
     )
-
-
-def _on_this_gpu(x: Tensor) -> bool:
-    """Whether a tensor lies on the GPU that kernels are started on."""
-    return x.is_cuda and x.device.index == torch.cuda.current_device()
 
 
 def _is_stacked(x: Tensor) -> bool:

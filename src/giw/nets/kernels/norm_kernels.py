@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # torch for CPU comes without it
-    triton = None
-
-AVAILABLE = triton is not None
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Hand a function to Triton."""
-    return triton.jit(function) if AVAILABLE else function
+from giw.nets.kernels.launch import jit, tl
 
 
 @jit

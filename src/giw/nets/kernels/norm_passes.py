@@ -15,7 +15,6 @@ from torch import Tensor
 
 from giw.nets.kernels import norm_kernels as kernels
 
-AVAILABLE = kernels.AVAILABLE
 CHANNELS = 64  # of a tile; nets whose widths are no multiple of it take torch's own operations
 FEW = 4  # channels of a program that joins pieces
 PIECES_AT_ONCE = 128

@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # torch for CPU comes without it
-    triton = None
-
-AVAILABLE = triton is not None
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Hand a function to Triton."""
-    return triton.jit(function) if AVAILABLE else function
+from giw.nets.kernels.launch import jit, tl
 
 
 @jit
@@ -43,7 +29,7 @@ def cut_kernel(
 
 @jit
 def paste_kernel(
-    patches_ptr, out_ptr, scale_ptr, size, size_of_trial, SCALED: tl.constexpr,
+    patches_ptr, out_ptr, size,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
     C: tl.constexpr, K: tl.constexpr, EXTRA: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -61,9 +47,7 @@ def paste_kernel(
             b = x - 2 * j
             inside = (at < size) & (i >= 0) & (i < H) & (j >= 0) & (j < W) & (a < K) & (b < K)
             source = ((image * H + i) * W + j) * (K * K * C + EXTRA) + (a * K + b) * C + c
-            total += tl.load(patches_ptr + source, mask=inside, other=0.0).to(tl.float32)
-    if SCALED:
-        total /= tl.load(scale_ptr + at // size_of_trial, mask=at < size, other=1.0)
+            total += tl.load(patches_ptr + source, mask=inside, other=0.0)
     tl.store(out_ptr + at, total, mask=at < size)
 
 
@@ -72,10 +56,10 @@ def best_kernel(windows_ptr, best_ptr, which_ptr, size, OUT: tl.constexpr, BLOCK
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = at < size
     first = (at // OUT).to(tl.int64) * (4 * OUT) + at % OUT
-    best = tl.load(windows_ptr + first, mask=real, other=0.0).to(tl.float32)
+    best = tl.load(windows_ptr + first, mask=real, other=0.0)
     which = tl.zeros((BLOCK,), dtype=tl.int32)
     for place in tl.static_range(1, 4):
-        value = tl.load(windows_ptr + first + place * OUT, mask=real, other=0.0).to(tl.float32)
+        value = tl.load(windows_ptr + first + place * OUT, mask=real, other=0.0)
         better = value > best
         best = tl.where(better, value, best)
         which = tl.where(better, place, which)
@@ -85,16 +69,11 @@ def best_kernel(windows_ptr, best_ptr, which_ptr, size, OUT: tl.constexpr, BLOCK
 
 
 @jit
-def to_one_kernel(
-    value_ptr, which_ptr, windows_ptr, scale_ptr, size, size_of_trial,
-    SCALED: tl.constexpr, OUT: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+def to_one_kernel(value_ptr, which_ptr, windows_ptr, size, OUT: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     real = at < size
     first = (at // OUT).to(tl.int64) * (4 * OUT) + at % OUT
     value = tl.load(value_ptr + at, mask=real, other=0.0)
-    if SCALED:
-        value *= tl.load(scale_ptr + at // size_of_trial, mask=real, other=1.0)
     which = tl.load(which_ptr + at, mask=real, other=0).to(tl.int32)
     for place in tl.static_range(4):
         here = tl.where(which == place, value, 0.0)

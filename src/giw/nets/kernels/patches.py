@@ -15,12 +15,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from giw.nets.kernels import patch_kernels as kernels
+from giw.nets.kernels.launch import reaches
 
 
 def beside(numbers: int) -> int:
     """Columns beside a patch: a one, for the bias, and zeros up to a multiple of eight.
 
-    Products of half precision numbers are fast only where rows are so aligned.
+    Tensor cores want rows that are so aligned.
     """
     return 8 - numbers % 8
 
@@ -30,7 +31,7 @@ def cut_patches(x: Tensor, k: int) -> Tensor:
 
     (n, height, width, c) → (n, h, w, k² c + ``beside(k² c)``), for k of at least 3.
     """
-    if kernels.AVAILABLE and x.is_cuda and x.dtype == torch.float32:
+    if reaches(x) and x.dtype == torch.float32:
         return _Cut.apply(x, k)
     patches = x.unfold(1, k, 2).unfold(2, k, 2)  # (n, h, w, c, k, k)
     patches = patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
@@ -40,7 +41,7 @@ def cut_patches(x: Tensor, k: int) -> Tensor:
 
 def best_of_four(windows: Tensor) -> Tensor:
     """Largest of four and of zero: (rows, 4, out) → (rows, out)."""
-    if kernels.AVAILABLE and windows.is_cuda and windows.dtype == torch.float32:
+    if reaches(windows) and windows.dtype == torch.float32:
         return _Best.apply(windows)[0]
     return windows.max(dim=-2).values.relu()
 
@@ -50,7 +51,7 @@ class _Cut(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, k: int) -> Tensor:
-        return move_cut(x, k, x.dtype)
+        return move_cut(x, k)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -122,7 +123,7 @@ class _ToOne(torch.autograd.Function):
 
     @staticmethod
     def forward(value: Tensor, which: Tensor) -> Tensor:
-        return move_to_one(value, which, value.dtype)
+        return move_to_one(value, which)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -166,12 +167,12 @@ def _over_trials(
 # ---------------------------------------------------------------------------- by Triton
 
 
-def move_cut(x: Tensor, k: int, dtype: torch.dtype) -> Tensor:
-    """Patches of images, in another number format where asked."""
+def move_cut(x: Tensor, k: int) -> Tensor:
+    """Patches of images."""
     n, height, width, c = x.shape
     h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
     extra = beside(k * k * c)
-    out = torch.empty(n, h, w, k * k * c + extra, dtype=dtype, device=x.device)
+    out = torch.empty(n, h, w, k * k * c + extra, device=x.device)
     tiles = (_blocks(n * h * w, 32), _blocks(k * k * c + extra, 128))
     kernels.cut_kernel[tiles](
         x, out, n * h * w, *x.stride(),
@@ -180,24 +181,20 @@ def move_cut(x: Tensor, k: int, dtype: torch.dtype) -> Tensor:
     return out
 
 
-def move_paste(
-    patches: Tensor, k: int, height: int, width: int, scale: Tensor | None = None
-) -> Tensor:
-    """Patches added up in float32 and divided by a scale for each of several trials."""
+def move_paste(patches: Tensor, k: int, height: int, width: int) -> Tensor:
+    """Patches added up where they came from."""
     n, h, w, size = patches.shape
     c, block = size // (k * k), 1024
     out = torch.empty(n, height, width, c, device=patches.device)
-    of_trial = out.numel() // (1 if scale is None else len(scale))
     kernels.paste_kernel[(_blocks(out.numel(), block),)](
-        patches.contiguous(), out, out if scale is None else scale, out.numel(), of_trial,
-        SCALED=scale is not None, HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k,
+        patches.contiguous(), out, out.numel(), HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k,
         EXTRA=size - k * k * c, BLOCK=block, num_warps=8,
     )  # fmt: skip
     return out
 
 
 def move_best(windows: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest of four and of zero, in float32, and its place."""
+    """The largest of four and of zero, and its place."""
     rows, _, out = windows.shape
     best = torch.empty(rows, out, device=windows.device)
     which = torch.empty(rows, out, dtype=torch.uint8, device=windows.device)
@@ -207,17 +204,13 @@ def move_best(windows: Tensor) -> tuple[Tensor, Tensor]:
     return best, which
 
 
-def move_to_one(
-    value: Tensor, which: Tensor, dtype: torch.dtype, scale: Tensor | None = None
-) -> Tensor:
-    """Each value, times a scale for each of several trials, at its place among four."""
+def move_to_one(value: Tensor, which: Tensor) -> Tensor:
+    """Each value at its place among four, zeros at the others."""
     rows, out = value.shape
-    windows = torch.empty(rows, 4, out, dtype=dtype, device=value.device)
-    of_trial = rows * out // (1 if scale is None else len(scale))
+    windows = torch.empty(rows, 4, out, device=value.device)
     kernels.to_one_kernel[(_blocks(rows * out, 1024),)](
-        value.contiguous(), which, windows, value if scale is None else scale, rows * out, of_trial,
-        SCALED=scale is not None, OUT=out, BLOCK=1024, num_warps=4,
-    )  # fmt: skip
+        value.contiguous(), which, windows, rows * out, OUT=out, BLOCK=1024, num_warps=4
+    )
     return windows
 
 

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from giw.nets.images import resize_images, unit_pixels
-from giw.nets.kernels.half_conv import half_conv, suits
 from giw.nets.kernels.patches import beside, best_of_four, cut_patches
 from giw.nets.models import LeNet5
 from giw.nets.models.lenet import SIDE
@@ -91,8 +90,6 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor | None, frames: Tenso
     # In the backward pass the weight's gradient sums over all patches. Cut into several products
     # it keeps the whole device busy.
     parts = most_parts(n, ENOUGH_PRODUCTS // -(-kernel.numel() // 2**14))
-    if suits(x):
-        return half_conv(x, kernel, k + 1, parts).reshape(n, h, w, out)
     patches = cut_patches(x, k + 1)  # (n, h, w, (k + 1)² channels, then a one and zeros)
     rows = patches.reshape(parts, -1, patches.shape[-1])
     # the sum over products is what expand's backward does
