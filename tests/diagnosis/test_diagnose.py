@@ -251,11 +251,11 @@ def test_steps_are_told_as_they_begin():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, y, V, w: (X, y, V[:, :1], w), "2 features and X_val has 1"),
+        (lambda X, y, V, w: (X, y, V[:, :1], w), "X_val has 1 columns and the training data 2"),
         (lambda X, y, V, w: (X, y[:-1], V, w), "one label per point"),
         (lambda X, y, V, w: (X, y.astype(str), V, w), "the same label in both"),
         (lambda X, y, V, w: (X, X[:, 0], V, V[:, 0]), "a number and not a class"),
-        (lambda X, y, V, w: (X, y, V * np.nan, w), "NaN"),
+        (lambda X, y, V, w: (X, y, V + np.inf, w), "infinite"),
     ],
 )
 def test_mistakes_are_named(change, message):

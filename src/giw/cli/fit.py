@@ -104,13 +104,13 @@ def fit(
             raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
         check_writable(out, "name another folder with --out")
         from giw.estimators.saving import save
-        from giw.tables import TableEncoder, read_table
+        from giw.tables import Encoder, read_table
 
         tables = [read_table(path) for path in (train, val)]
         y, y_val = _labels(tables, label, model)
         x_table, x_val_table = (table.without(label) for table in tables)
-        encoder = TableEncoder.fit(x_table, x_val_table, categorical=categorical or ())
-        X, X_val = encoder.encode(x_table), encoder.encode(x_val_table, strict=True)
+        encoder = Encoder(categorical=categorical or ()).fit(x_table, x_val_table)
+        X, X_val = encoder.transform(x_table), encoder.transform(x_val_table)
         estimator = _estimator(
             model,
             method or "giw_plus",
@@ -131,7 +131,7 @@ def fit(
                     estimator.fit(X, y, X_val=X_val, y_val=y_val)
         seconds = time.perf_counter() - started
         table_notes = [note for table in tables for note in table.notes]
-        notes = [*table_notes, *encoder.notes, *warned]
+        notes = [*table_notes, *encoder.notes_, *warned]
         if y_val is None:
             notes.append(
                 f"{val} has no column {label!r}: training rows were weighted by features alone, "

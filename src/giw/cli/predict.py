@@ -43,7 +43,7 @@ def predict(
             raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
         check_writable(out, "name a file with --out", a_file=True)
         from giw.estimators.saving import load_with_notes
-        from giw.tables import Table, TableEncoder, read_table
+        from giw.tables import Encoder, Table, read_table
         from giw.tables.reading import missing_in
 
         estimator, notes = load_with_notes(model)
@@ -52,9 +52,9 @@ def predict(
                 f"{model} was saved from Python and not by giw fit, so how its table was encoded "
                 "is not known; use giw.load and predict in Python"
             )
-        encoder = TableEncoder.from_dict(notes["table"])
+        encoder = Encoder.from_dict(notes["table"])
         table = read_table(data)
-        X = encoder.encode(table)
+        X = encoder.transform(table)
         probability = estimator.predict_proba(X)  # (n, c)
         prediction = estimator.classes_[probability.argmax(axis=1)]
         label = notes["label"]

@@ -19,7 +19,6 @@ from giw.estimators.inputs import check_same_columns, check_splitter, check_tabl
 from giw.estimators.ratios import FittedRatio, fit_ratio, ratio_named
 from giw.estimators.rows import (
     as_rows,
-    features_for_split,
     is_frame,
     refuse_dates,
     row_count,
@@ -38,6 +37,7 @@ from giw.estimators.static_weights import (
 )
 from giw.estimators.weighted_fit import fit_weighted, weight_keyword
 from giw.support import SupportSplit, SupportSplitter
+from giw.tables import encoded
 from giw.weights import ClassifierRatio, effective_sample_size
 
 Vector = NDArray[np.float64]
@@ -123,7 +123,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             self.estimator_ = clone(base).fit(X, y)
             return
         X, X_val = as_rows(X, "X"), as_rows(X_val, "X_val")
-        z, z_val = features_for_split(X, X_val)
+        z, z_val = encoded(X, X_val)
         classes = (y, y_val) if is_classifier(base) else (None, None)
         self.split_ = split_once(self.splitter, z, classes[0], z_val, classes[1], generator)
         inside = np.asarray(self.split_.membership, dtype=np.float64)

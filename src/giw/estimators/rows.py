@@ -9,10 +9,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from giw.tables import Table, TableEncoder, table_from_frame
-
-HUGE = 1e100  # squares of larger numbers may be infinite, of smaller ones than 1 / HUGE zero
-
 
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas data frame."""
@@ -76,44 +72,3 @@ def as_rows(X: Any, name: str) -> Any:
             f"{name}.toarray(), or reduce it first, for example with TruncatedSVD"
         )
     return X if is_frame(X) else np.asarray(X)
-
-
-def extreme_sizes(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Largest number of each column where squares of it would not fit, else one, (d,)."""
-    largest = np.abs(z).max(axis=0)
-    return np.where((largest > HUGE) | ((largest > 0) & (largest < 1 / HUGE)), largest, 1.0)
-
-
-def features_for_split(X: Any, X_val: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both tables as numbers in comparable units, (n, d) and (m, d).
-
-    Numbers are centred and scaled by the training rows, missing ones are their median with an
-    indicator beside, categories are one feature each; a category that training never saw has a
-    feature of its own.
-    """
-    train, val = _table(X, "X"), _table(X_val, "X_val")
-    encoder = TableEncoder.fit(train, val)
-    z, z_val = encoder.encode(train), encoder.encode(val)
-    largest = extreme_sizes(z)
-    z, z_val = z / largest, z_val / largest
-    center, spread = z.mean(axis=0), z.std(axis=0)
-    spread = np.where(spread > 1e-12 * np.abs(center), spread, 1.0)
-    return (z - center) / spread, (z_val - center) / spread
-
-
-def _table(X: Any, name: str) -> Table:
-    if is_frame(X):
-        return table_from_frame(X, name)
-    return Table({f"column {j}": _column(X[:, j]) for j in range(X.shape[1])}, name)
-
-
-def _column(values: NDArray[Any]) -> NDArray[Any]:
-    """Numbers where all values are numbers, text otherwise."""
-    try:
-        if values.dtype.kind in "biuf" or not any(isinstance(v, str) for v in values):
-            return values.astype(np.float64)
-    except (TypeError, ValueError):
-        pass
-    text = np.empty(len(values), dtype=object)
-    text[:] = [None if v is None or v != v else str(v) for v in values]
-    return text

@@ -36,10 +36,11 @@ from giw.checks import as_generator, as_labels, check_positive
 from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_estimator_instance, check_same_columns
 from giw.estimators.ratios import fit_ratio
-from giw.estimators.rows import as_rows, features_for_split, rows_of
+from giw.estimators.rows import as_rows, rows_of
 from giw.estimators.static_weights import effective_trust, likelihood_trust, shrunk
 from giw.estimators.weighted_fit import fit_plain
 from giw.support import SupportSplitter
+from giw.tables import encoded
 from giw.weights import ClassifierRatio
 
 Vector = NDArray[np.float64]
@@ -334,7 +335,7 @@ def inside_and_weight(X: Any, X_val: Any, generator: np.random.Generator) -> tup
     Weights are those of the points x alone. Weights that know the losses would repeat what the
     validation points say, and the interval would count it twice.
     """
-    z, z_val = features_for_split(X, X_val)
+    z, z_val = encoded(X, X_val)
     seed = int(generator.integers(2**31))
     splitter = SupportSplitter(level=max(0.05, 1.5 / len(z)), random_state=seed)
     inside = np.asarray(splitter.fit(z).split(z_val).inside, dtype=np.float64)

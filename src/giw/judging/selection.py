@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from giw.checks import as_generator, check_count
 from giw.estimators.folds import stratified_folds
 from giw.estimators.inputs import check_estimator_instance
-from giw.estimators.rows import as_rows, features_for_split, rows_of
+from giw.estimators.rows import as_rows, rows_of
 from giw.estimators.weighted_fit import fit_plain
 from giw.judging.risk import (
     Loss,
@@ -29,6 +29,7 @@ from giw.judging.risk import (
     risk_from_losses,
 )
 from giw.support import SupportSplitter
+from giw.tables import encoded
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def label_first(
             f"n_points must lie between 1 and {m}, the number of unlabelled points, got {n_points}"
         )
     generator = as_generator(random_state)
-    z, z_val = features_for_split(X, X_unlabelled)
+    z, z_val = encoded(X, X_unlabelled)
     splitter = SupportSplitter(
         level=max(0.05, 1.5 / len(z)), random_state=int(generator.integers(2**31))
     )

@@ -1,40 +1,59 @@
-"""Columns of a table as numbers that a model can learn from, fitted on training data."""
+"""Tables as numbers in comparable units: the one featuriser of splits, weights and diagnosis."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from giw.tables.reading import Column, Table, did_you_mean, listed, missing_in
+from giw.tables.reading import Column, Table, as_table, did_you_mean, listed, missing_in
 
 MOST_WORDS = 0.1  # share of words that a column of numbers holds by mistake
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
-MOST_CATEGORIES = 30  # of a column that get a feature each; rarer ones share one
+FARTHEST = 1e9  # units; the square of a larger number of them may not fit into float32
+TINY = np.finfo(np.float64).tiny
 MISSING, UNSEEN, RARE = "(missing)", "(unseen)", "(rare)"
+Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers: missing ones become the training median, and an indicator says where."""
+    """Numbers: missing ones become the training median, and an indicator says where.
+
+    Attributes
+    ----------
+    fill : float
+        The median.
+    indicator : bool
+        Whether a feature says where numbers are missing.
+    rows, gaps : int
+        Training rows with and without a number.
+    """
 
     name: str
     fill: float
     indicator: bool
+    rows: int = 1
+    gaps: int = 1
 
     def features(self) -> list[str]:
         """Names of the features it becomes."""
         return [self.name] + [f"{self.name}={MISSING}"] * self.indicator
 
-    def encode(self, column: Column) -> NDArray[np.float64]:
+    def encode(self, column: Column) -> Matrix:
         """The features, (n, 1 or 2)."""
         gone = np.isnan(column)
         parts = [np.where(gone, self.fill, column)] + [gone.astype(np.float64)] * self.indicator
         return np.stack(parts, axis=1)
+
+    def counts(self, column: Column) -> NDArray[np.int64]:
+        """Training rows that have a number, or that have none, like each row here, (n,)."""
+        return np.where(np.isnan(column), self.gaps, self.rows)
 
 
 @dataclass(frozen=True)
@@ -43,140 +62,288 @@ class CategoryColumn:
 
     "(unseen)" is zero throughout training. A validation row that has it differs from all training
     rows there, which is what it should do.
+
+    Attributes
+    ----------
+    categories, rare : tuple of str
+        Those with a feature each, and those that share one.
+    rows : tuple of int
+        Training rows of each category, the rare ones last.
+    gaps : int
+        Training rows without a category.
     """
 
     name: str
     categories: tuple[str, ...]
     rare: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
+    gaps: int = 1
 
     def features(self) -> list[str]:
         """Names of the features it becomes."""
         kinds = [*self.categories, *([RARE] if self.rare else []), MISSING, UNSEEN]
         return [f"{self.name}={kind}" for kind in kinds]
 
-    def encode(self, column: Column) -> NDArray[np.float64]:
+    def encode(self, column: Column) -> Matrix:
         """The features, (n, number of categories + 2 or 3)."""
-        place: dict[Any, int] = {value: j for j, value in enumerate(self.categories)}
-        place |= dict.fromkeys(self.rare, len(self.categories))
-        width = len(self.features())
-        place[None] = width - 2
-        code = np.array([place.get(value, width - 1) for value in column], dtype=np.int64)
+        known, width = len(self.categories), len(self.features())
+        code = np.minimum(self._codes(column), known if self.rare else known - 1)
+        code = np.where(code < 0, width + code, code)
         return np.eye(width)[code]
+
+    def counts(self, column: Column) -> NDArray[np.int64]:
+        """Training rows that have the same category as each row here, (n,)."""
+        rows = self.rows or (1,) * len(self.categories + self.rare)
+        return np.array([*rows, self.gaps, 0], dtype=np.int64)[self._codes(column)]
+
+    def _codes(self, column: Column) -> NDArray[np.int64]:
+        """Place among the categories, -2 for missing and -1 for unseen ones, (n,)."""
+        place: dict[Any, int] = {v: j for j, v in enumerate(self.categories + self.rare)}
+        place[None] = -2
+        return np.array([place.get(value, -1) for value in column], dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class TableEncoder:
-    """Turns tables into matrices, the same way for every table; made by :meth:`fit`.
+class EmptyColumn:
+    """A column without a single value in training: no feature, and every value is new."""
+
+    name: str
+    gaps: int
+
+    def counts(self, column: Column) -> NDArray[np.int64]:
+        """All training rows for a missing value, none for any other, (n,)."""
+        return self.gaps * missing_in(column).astype(np.int64)
+
+
+class Encoder(BaseEstimator):
+    """Any table as a matrix of finite numbers, in units of the training rows.
+
+    Numbers are centred and divided by their spread over training rows, where numbers beyond five
+    interquartile ranges from the quartiles count as that far: a few values of 999999 do not make
+    all others look alike. Missing numbers become the training median, with an indicator
+    beside. Text becomes one indicator per category, centred and divided by its spread like a
+    number. What is constant in training keeps its unit. Nothing depends on the order of rows, and
+    columns are found by their names.
+
+    ``X`` may be a pandas, polars or pyarrow table, an array, a tensor, nested lists or a
+    :class:`giw.tables.Table`; :func:`giw.tables.as_table` gives it the name that errors mention.
+
+    Parameters
+    ----------
+    max_categories : int, default=30
+        Categories of a column that get a feature each; with more of them, rarer ones count as
+        different too.
+    reach : float, default=5.0
+        Interquartile ranges beyond the quartiles at which numbers count as far, and no farther,
+        where a column's unit is measured. More of it lets few large numbers widen the unit.
+    categorical : sequence of str, default=()
+        Columns of numbers that are names, such as postal codes.
 
     Attributes
     ----------
-    columns : tuple of NumberColumn and CategoryColumn
-    notes : tuple of str
+    feature_names_ : list of str
+        One per feature, such as ``age`` or ``town=Rome``.
+    feature_columns_ : list of str
+        The column that each feature was made from.
+    columns_ : list of str
+        All columns of training, in the order of :meth:`level_counts`.
+    notes_ : tuple of str
         Columns that were left out, and why.
+    center_, unit_ : arrays of shape (d,)
+        What was taken off each feature, and what it was divided by then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[1.0], [2.0], [3.0]])
+    >>> Encoder().fit(x).transform(x).round(2).ravel().tolist()
+    [-1.22, 0.0, 1.22]
     """
 
-    columns: tuple[NumberColumn | CategoryColumn, ...]
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=(), compare=False)
+    def __init__(
+        self, *, max_categories: int = 30, reach: float = 5.0, categorical: Sequence[str] = ()
+    ) -> None:
+        self.max_categories = max_categories
+        self.reach = reach
+        self.categorical = categorical
 
-    @classmethod
-    def fit(
-        cls, train: Table, val: Table | None = None, *, categorical: Sequence[str] = ()
-    ) -> TableEncoder:
-        """Learn medians and categories from training rows.
+    def fit(self, X: Any, X_val: Any = None) -> Encoder:
+        """Learn medians, categories and units from training rows.
 
         Parameters
         ----------
-        train : Table
-            Without the label.
-        val : Table, optional
-            Only asked which columns have missing values, so that these get an indicator.
-        categorical : sequence of str
-            Columns of numbers that are names, such as postal codes.
+        X : table of shape (n, columns)
+            Training rows.
+        X_val : table of shape (m, columns), optional
+            Must have the same columns, in any order. Otherwise only asked which columns of
+            numbers have missing values, so that these get an indicator.
         """
-        for name in categorical:
+        train = as_table(X, "X")
+        self._check_train(train)
+        self.columns_, self.named_, self.n_samples_ = train.names, not train.unnamed, len(train)
+        self.encoded_: list[NumberColumn | CategoryColumn] = []
+        self.empty_: list[EmptyColumn] = []
+        val = Table({}) if X_val is None else self._renamed(as_table(X_val, "X_val"))
+        notes = [note for name in train.names for note in self._fit_column(name, train, val)]
+        self.notes_ = tuple(notes)
+        if not self.encoded_:
+            raise ValueError(
+                "; ".join((f"{train.source} has no column to learn from besides the label", *notes))
+            )
+        if X_val is not None:
+            self._check_columns(val, strict=True)
+        self.center_, self.unit_ = units(self.numbers(train), reach=self.reach)
+        return self
+
+    def _fit_column(self, name: str, train: Table, val: Table) -> list[str]:
+        """Learn one column, or give the reason why it is left out."""
+        column = train.columns[name]
+        gone = missing_in(column)
+        gaps = int(gone.sum())
+        if gaps == len(column):
+            self.empty_.append(EmptyColumn(name, gaps))
+            return [f"column {name!r} is empty in training and is left out"]
+        if column.dtype == object or name in self.categorical:
+            return self._fit_text(name, as_text(column), gone, train.source)
+        there = column[~gone]
+        _check_no_infinity(column, name, train.source)
+        also = val.columns.get(name)
+        indicator = gaps > 0 or (also is not None and bool(missing_in(also).any()))
+        fill = float(np.median(0.5 * there) * 2)  # the mean of two large numbers may be infinite
+        self.encoded_.append(NumberColumn(name, fill, indicator, len(there), gaps))
+        return []
+
+    def transform(self, X: Any) -> Matrix:
+        """The features in training units, (n, d), none beyond 10⁹."""
+        numbers = self.numbers(X)
+        if not hasattr(self, "unit_"):  # of a model saved by version 0.1.0
+            return numbers
+        # a quarter of the largest float less a quarter of the least one still is a float
+        z = np.multiply(numbers, 0.25, out=numbers)
+        z -= 0.25 * self.center_
+        with np.errstate(over="ignore"):
+            z /= 0.25 * self.unit_
+        return np.clip(z, -FARTHEST, FARTHEST, out=z)
+
+    def numbers(self, X: Any) -> Matrix:
+        """The same features as they came, neither centred nor divided, (n, d)."""
+        table = self._matched(X)
+        parts = [column.encode(self._values(column, table)) for column in self.encoded_]
+        return np.concatenate(parts, axis=1)
+
+    def level_counts(self, X: Any) -> NDArray[np.int64]:
+        """How many training rows have the same level as each value, (m, columns).
+
+        Levels are the categories of text, "there is a number" and "there is none". Zero is a level
+        that training never has; a training row that is counted as 1 has a level that no other
+        training row has. Columns in which nearly every row has another text count as known.
+        """
+        table = self._matched(X)
+        place = {name: j for j, name in enumerate(self.columns_)}
+        counts = np.full((len(table), len(self.columns_)), self.n_samples_)
+        for column in (*self.encoded_, *self.empty_):
+            if column.name in table.columns:  # an empty one need not be there
+                counts[:, place[column.name]] = column.counts(self._values(column, table))
+        return counts
+
+    def new_levels(self, X: Any) -> NDArray[np.bool_]:
+        """Where a row has a category that training never has, or newly lacks a value.
+
+        A value in a column that is empty in training is new, too.
+
+        Returns
+        -------
+        bool array of shape (m, columns)
+        """
+        return self.level_counts(X) == 0
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """A name for every feature."""
+        return [name for column in self.encoded_ for name in column.features()]
+
+    @property
+    def feature_columns_(self) -> list[str]:
+        """The column that every feature was made from."""
+        return [column.name for column in self.encoded_ for _ in column.features()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "columns": [asdict(column) for column in self.encoded_],
+            "left_out": [n for n in self.columns_ if n not in set(self.feature_columns_)],
+            "empty": [column.name for column in self.empty_],
+            "order": self.columns_,
+            "rows": self.n_samples_,
+            "center": self.center_.tolist(),
+            "unit": self.unit_.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Encoder:
+        """Made again from :meth:`to_dict`; one of version 0.1.0 leaves numbers as they are."""
+        encoder = cls()
+        encoder.encoded_ = [_column_from(column) for column in values["columns"]]
+        encoder.n_samples_, encoder.named_ = int(values.get("rows", 1)), True
+        encoder.empty_ = [EmptyColumn(n, encoder.n_samples_) for n in values.get("empty", ())]
+        names = [column.name for column in encoder.encoded_]
+        encoder.columns_ = list(values.get("order", [*names, *values["left_out"]]))
+        encoder.notes_ = ()
+        if "unit" in values:
+            encoder.center_, encoder.unit_ = np.array(values["center"]), np.array(values["unit"])
+        return encoder
+
+    def _check_train(self, train: Table) -> None:
+        for name in self.categorical:
             if name not in train.columns:
                 raise ValueError(
                     f"{train.source} has no column {name!r}{did_you_mean(name, train.names)}"
                 )
-        columns: list[NumberColumn | CategoryColumn] = []
-        notes: list[str] = []
-        for name, column in train.columns.items():
-            gone = missing_in(column)
-            if gone.all():
-                notes.append(f"column {name!r} is empty in training and is left out")
-            elif column.dtype == object or name in categorical:
-                text = as_text(column)
-                kinds, count = np.unique(text[~gone].astype(str), return_counts=True)
-                if len(kinds) > max(100, 0.5 * (~gone).sum()):
-                    is_number = name not in categorical and _numbers_as_text(
-                        text, name, train.source
-                    )
-                    notes.append(
-                        f"column {name!r} holds numbers written as text and is left out; convert "
-                        "them if they measure something"
-                        if is_number
-                        else f"column {name!r} has another text in almost every row and is left out"
-                    )
-                    continue
-                order = np.argsort(-count, kind="stable")
-                known = sorted(kinds[order[:MOST_CATEGORIES]].tolist())
-                rare = sorted(kinds[order[MOST_CATEGORIES:]].tolist())
-                columns.append(CategoryColumn(name, tuple(known), tuple(rare)))
-            else:
-                also = val.columns.get(name) if val is not None else None
-                indicator = bool(gone.any() or (also is not None and missing_in(also).any()))
-                columns.append(
-                    NumberColumn(name, float(np.median(column[~gone])), indicator=indicator)
-                )
-        if not columns:
-            raise ValueError(
-                "; ".join((f"{train.source} has no column to learn from besides the label", *notes))
+        if train.columns and not len(train):
+            raise ValueError(f"{train.source} has no rows; units need at least one")
+
+    def _fit_text(self, name: str, text: Column, gone: NDArray[np.bool_], source: str) -> list[str]:
+        kinds, count = np.unique(text[~gone].astype(str), return_counts=True)
+        if len(kinds) > max(100, 0.5 * (~gone).sum()):
+            if name not in self.categorical and _numbers_as_text(text, name, source):
+                return [
+                    f"column {name!r} holds numbers written as text and is left out; convert "
+                    "them if they measure something"
+                ]
+            return [f"column {name!r} has another text in almost every row and is left out"]
+        cut = self.max_categories
+        order = np.argsort(-count, kind="stable")
+        order = np.concatenate([np.sort(order[:cut]), np.sort(order[cut:])])
+        known, rows = kinds[order].tolist(), count[order].tolist()
+        self.encoded_.append(
+            CategoryColumn(
+                name, tuple(known[:cut]), tuple(known[cut:]), tuple(rows), int(gone.sum())
             )
-        kept = {column.name for column in columns}
-        left_out = tuple(name for name in train.columns if name not in kept)
-        return cls(tuple(columns), left_out, tuple(notes))
+        )
+        return []
 
-    @property
-    def feature_names(self) -> list[str]:
-        """A name for every feature, such as ``age`` or ``color=red``."""
-        return [name for column in self.columns for name in column.features()]
+    def _matched(self, X: Any) -> Table:
+        """A table that has all columns in use, under the names of training."""
+        table = self._renamed(as_table(X, "X"))
+        self._check_columns(table, strict=False)
+        return table
 
-    @property
-    def feature_columns(self) -> list[str]:
-        """The column that every feature was made from."""
-        return [column.name for column in self.columns for _ in column.features()]
+    def _renamed(self, table: Table) -> Table:
+        """Columns without names count by their place, as in scikit-learn."""
+        if not (table.unnamed or not self.named_) or table.names == self.columns_:
+            return table
+        if len(table.columns) != len(self.columns_):
+            raise ValueError(
+                f"{table.source} has {len(table.columns)} columns and the training data "
+                f"{len(self.columns_)}; both need the same columns in the same order"
+            )
+        columns = dict(zip(self.columns_, table.columns.values(), strict=True))
+        return replace(table, columns=columns)
 
-    def encode(self, table: Table, *, strict: bool = False) -> NDArray[np.float64]:
-        """The features of a table, (n, d); columns are found by name, in any order.
-
-        Parameters
-        ----------
-        table : Table
-        strict : bool, default=False
-            Refuse columns that training did not have.
-        """
-        self.check(table, strict=strict)
-        parts = []
-        for column in self.columns:
-            values = table.columns[column.name]
-            if isinstance(column, CategoryColumn):
-                values = as_text(values)
-            elif values.dtype == object:
-                values = _no_text(values, column.name, table.source)
-            elif np.isinf(values).any():
-                raise ValueError(
-                    f"{table.source}: column {column.name!r} holds infinite numbers (the first in "
-                    f"row {int(np.flatnonzero(np.isinf(values))[0])}); leave them empty instead"
-                )
-            parts.append(column.encode(values))
-        return np.concatenate(parts, axis=1)
-
-    def check(self, table: Table, *, strict: bool = False) -> None:
+    def _check_columns(self, table: Table, *, strict: bool) -> None:
         """Refuse a table that lacks columns, or with ``strict`` one that has others."""
-        needed = [column.name for column in self.columns]
-        lacking = [name for name in needed if name not in table.columns]
-        known = {*needed, *self.left_out}
+        lacking = [column.name for column in self.encoded_ if column.name not in table.columns]
+        known = set(self.columns_)
         extra = [name for name in table.names if name not in known] if strict else []
         if not lacking and not extra:
             return
@@ -184,17 +351,53 @@ class TableEncoder:
         parts += [f"it also has {listed(extra)}"] * bool(extra)
         raise ValueError(
             f"the columns of {table.source} differ from those of the training data: "
-            f"{' and '.join(parts)}; rename, add or drop columns so that both files agree"
+            f"{' and '.join(parts)}; rename, add or drop columns so that both agree"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"columns": [_column_dict(c) for c in self.columns], "left_out": list(self.left_out)}
+    def _values(self, column: NumberColumn | CategoryColumn | EmptyColumn, table: Table) -> Column:
+        """A column as training has it: text where that holds text, finite numbers otherwise."""
+        values = table.columns[column.name]
+        if isinstance(column, CategoryColumn):
+            return as_text(values)
+        if isinstance(column, EmptyColumn):
+            return values
+        if values.dtype == object:
+            return _no_text(values, column.name, table.source)
+        _check_no_infinity(values, column.name, table.source)
+        return values
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TableEncoder:
-        """Made again from :meth:`to_dict`."""
-        return cls(tuple(map(_column_from, values["columns"])), tuple(values["left_out"]))
+
+def encoded(X: Any, X_val: Any) -> tuple[Matrix, Matrix]:
+    """Training and validation rows through one encoder, (n, d) and (m, d)."""
+    train, val = as_table(X, "X"), as_table(X_val, "X_val")
+    encoder = Encoder().fit(train, val)
+    return encoder.transform(train), encoder.transform(val)
+
+
+def units(x: Matrix, *, reach: float) -> tuple[Matrix, Matrix]:
+    """Centre and spread of every column, (d,) each; the spread of a constant is one.
+
+    Both are the mean and the standard deviation of numbers moved to within ``reach`` interquartile
+    ranges of the quartiles; where the quartiles are equal, of all numbers.
+    """
+    center, unit = np.empty(x.shape[1]), np.empty(x.shape[1])
+    for j in range(x.shape[1]):
+        # sorted, so that sums come out the same in any order of rows; a quarter of each number, so
+        # that a difference of two is no infinity
+        column = np.sort(0.25 * x[:, j])
+        low, middle, high = column[[len(column) // 4, len(column) // 2, (3 * len(column)) // 4]]
+        away = column - middle
+        if high > low:
+            with np.errstate(over="ignore"):
+                span = reach * (high - low)
+                away = np.clip(away, low - middle - span, high - middle + span)
+        largest = max(float(np.abs(away[[0, -1]]).max()), TINY)
+        share = away / largest  # squares of huge and tiny numbers are none
+        spread = largest * share.std()
+        noise = 8 * np.finfo(np.float64).eps * np.abs(column[[0, -1]]).max()  # 0.1 + 0.2 and 0.3
+        unit[j] = 4 * spread if spread > noise else 1.0
+        center[j] = 4 * (middle + largest * share.mean())
+    return center, unit
 
 
 def as_text(column: Column) -> Column:
@@ -255,17 +458,17 @@ def _is_number(text: Any) -> bool:
     return True
 
 
-def _column_dict(column: NumberColumn | CategoryColumn) -> dict[str, Any]:
-    if isinstance(column, NumberColumn):
-        return {"name": column.name, "fill": column.fill, "indicator": column.indicator}
-    return {
-        "name": column.name,
-        "categories": list(column.categories),
-        "rare": list(column.rare),
-    }
+def _check_no_infinity(values: Column, name: str, source: str) -> None:
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(
+            f"{source}: column {name!r} holds infinite numbers (the first in row {row}); leave "
+            "them empty instead"
+        )
 
 
 def _column_from(values: Mapping[str, Any]) -> NumberColumn | CategoryColumn:
-    if "categories" in values:
-        return CategoryColumn(values["name"], tuple(values["categories"]), tuple(values["rare"]))
-    return NumberColumn(values["name"], float(values["fill"]), bool(values["indicator"]))
+    if "categories" not in values:
+        return NumberColumn(**values)
+    lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return CategoryColumn(**lists)

@@ -10,14 +10,16 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from numbers import Number
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from giw.tables.npy_in_zip import check_npz
 
@@ -40,11 +42,14 @@ class Table:
         What messages call the table: its path.
     notes : tuple of str
         What was done while reading that a person should know.
+    unnamed : bool
+        Whether columns came without names, as those of an array do, and count by their place.
     """
 
     columns: Mapping[str, Column]
     source: str = "table"
     notes: tuple[str, ...] = ()
+    unnamed: bool = False
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -58,7 +63,7 @@ class Table:
     def without(self, name: str) -> Table:
         """The table less one column, whether it has it or not."""
         rest = {key: value for key, value in self.columns.items() if key != name}
-        return Table(rest, self.source, self.notes)
+        return replace(self, columns=rest)
 
     def labels(self, name: str) -> NDArray[Any]:
         """One column as labels: whole numbers as integers, text as strings; none may be missing."""
@@ -138,6 +143,66 @@ def table_from_frame(frame: Any, source: str = "table") -> Table:
     """A pandas data frame as a table."""
     columns, notes = _from_frame(frame, source)
     return Table(columns, source, notes)
+
+
+def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) -> Table:
+    """Anything with rows and columns as a table.
+
+    Parameters
+    ----------
+    X : Table, pandas, polars or pyarrow table, array, tensor or nested list
+        One dimension is read as a single column; images and the like become rows of numbers.
+    name : str
+        What messages call it.
+    column_names : sequence of str, optional
+        For the columns of an array; ``x0``, ``x1``, … otherwise.
+    """
+    if isinstance(X, Table):
+        return X
+    if sparse.issparse(X):
+        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
+    if hasattr(X, "iloc"):
+        return table_from_frame(X.to_frame() if X.ndim == 1 else X, name)
+    if hasattr(X, "__arrow_c_stream__"):  # polars, pyarrow and their like
+        import pyarrow as pa
+
+        return table_from_frame(pa.table(X).to_pandas(), name)
+    rows = _as_rows(X, name)
+    names = [f"x{j}" for j in range(rows.shape[1])]
+    if column_names is not None:
+        names = [str(each) for each in column_names]
+        if len(names) != rows.shape[1]:
+            raise ValueError(f"need one feature name per column, {rows.shape[1]}, got {len(names)}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"two columns of {name} have the same name; rename one")
+    columns = {key: _plain_column(rows[:, j], key, name) for j, key in enumerate(names)}
+    return Table(columns, name, unnamed=column_names is None)
+
+
+def _as_rows(X: Any, name: str) -> NDArray[Any]:
+    if isinstance(X, str | bytes | dict) or np.isscalar(X) or X is None:
+        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
+    if hasattr(X, "detach"):  # a tensor, perhaps of a type that numpy does not have
+        X = X.detach().cpu()
+        X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
+    try:
+        rows = np.asarray(X)
+        if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
+            rows = np.asarray(X, dtype=object)
+    except ValueError:
+        raise ValueError(f"the rows of {name} differ in length; a table needs equal ones") from None
+    if rows.ndim == 0:
+        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
+    if rows.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers; pass real ones, for example {name}.real")
+    return rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, rows[None].shape[-1])
+
+
+def _plain_column(values: NDArray[Any], column: str, source: str) -> Column:
+    """A column of an array: numbers where all values are numbers, text otherwise."""
+    if values.dtype != object:
+        return _column(values)
+    return _from_series(import_pandas().Series(values), column, source)
 
 
 def import_pandas() -> Any:
@@ -269,7 +334,7 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], source: str) -> dict[str, C
                 f"{source}: array {name!r} has shape {array.shape}; a table has two dimensions: "
                 "flatten it with reshape(len(a), -1), or use giw.GIWClassifier, which takes images"
             )
-        if array.dtype.kind not in "biufUSM":
+        if array.dtype.kind not in "biufUSMm":
             raise ValueError(
                 f"{source}: array {name!r} has dtype {array.dtype}; need numbers, text or dates"
             )
@@ -297,11 +362,20 @@ def _from_frame(frame: Any, source: str) -> Read:
 
 def _from_series(series: Any, name: str, source: str) -> Column:
     types = import_pandas().api.types
+    kind = str(series.dtype)
+    if kind.startswith(("period", "interval")):
+        way_out = "dt.to_timestamp()" if kind.startswith("period") else "map(lambda i: i.mid)"
+        raise ValueError(
+            f"{source}: column {name!r} holds {kind.split('[')[0]}s; make dates or numbers of "
+            f"them, for example {source}[{name!r}].{way_out}"
+        )
     gone = series.isna().to_numpy(dtype=bool)
     if types.is_datetime64_any_dtype(series.dtype):
         if getattr(series.dt, "tz", None) is not None:
             series = series.dt.tz_convert(None)
         return _column(series.to_numpy(dtype="datetime64[ns]"))
+    if types.is_timedelta64_dtype(series.dtype):
+        return _column(series.to_numpy(dtype="timedelta64[ns]"))
     if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
         if types.is_complex_dtype(series.dtype):
             raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
@@ -312,7 +386,9 @@ def _from_series(series: Any, name: str, source: str) -> Column:
         raise ValueError(
             f"{source}: column {name!r} holds lists or records; spread them over columns first"
         )
-    if len(present) and all(isinstance(value, bool | int | float) for value in present):
+    if any(isinstance(value, complex) for value in present):
+        raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
+    if all(isinstance(value, Number | np.bool_) for value in present):  # or nothing at all
         numbers = np.full(len(values), np.nan)
         numbers[~gone] = [float(value) for value in present]
         return numbers
@@ -336,8 +412,8 @@ def iso_days(series: Any) -> Column | None:
 
 def _column(array: NDArray[Any]) -> Column:
     """A plain array as a column."""
-    if array.dtype.kind == "M":
-        days = array.astype("datetime64[ns]").astype(np.int64) / (86_400 * 10**9)
+    if array.dtype.kind in "Mm":
+        days = array.astype(f"{array.dtype.kind}8[ns]").astype(np.int64) / (86_400 * 10**9)
         return np.where(np.isnat(array), np.nan, days)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
