@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.objective.interior_point import batched_interior_point
-from giw.weights.fused import fused_loss_weights, suits
 from giw.weights.kernels import median_pair_distance, pairwise_squared_distances
 from giw.weights.kmm import matched_weights
 from giw.weights.quadratic import sum_bounds
@@ -104,6 +103,17 @@ def dynamic_kmm(
         )
 
 
+_asked_first: list[Callable[..., Tensor | None]] = []
+
+
+def ask_first(solve: Callable[..., Tensor | None]) -> None:
+    """Let ``solve`` find weights that are approached by steps; it answers None where it cannot.
+
+    :mod:`giw.nets.kernels` hands in a kernel for CUDA when it is imported: this room knows none.
+    """
+    _asked_first.append(solve)
+
+
 def _dynamic_weights(
     x_train: Tensor,  # (..., n, d)
     x_val: Tensor,  # (..., m, d)
@@ -118,16 +128,12 @@ def _dynamic_weights(
     if bandwidth == "cross":
         width = cross_width(x_train, x_val, val_weight)  # (..., 1, 1)
         x_train, x_val, bandwidth = x_train / width, x_val / width, 1.0
-    if bandwidth != "paper" and suits(x_train, x_val):
-        return fused_loss_weights(
-            x_train[..., 0],
-            x_val[..., 0],
-            member,
-            bandwidth=_known(bandwidth),
-            ridge=ridge,
-            upper=upper,
-            n_steps=n_steps,
-        )
+    if _known(bandwidth) != "paper":
+        settings = {"bandwidth": bandwidth, "ridge": ridge, "upper": upper, "n_steps": n_steps}
+        for solve in _asked_first:
+            found = solve(x_train, x_val, member, **settings)
+            if found is not None:
+                return found
     dtype, n = x_train.dtype, x_train.shape[-2]
     if bandwidth == "paper":  # a ridge of 1e-5 beside eigenvalues of n asks for double precision
         x_train, x_val, member = x_train.double(), x_val.double(), member.double()

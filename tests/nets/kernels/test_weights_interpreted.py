@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.func import vmap
 
+from giw.nets.kernels.loss_weights import fused_loss_weights
 from giw.objective import dynamic_kmm, in_step_weights
 
 pytestmark = pytest.mark.kernels
@@ -11,16 +12,20 @@ pytestmark = pytest.mark.kernels
 
 def both(*args, weigh=dynamic_kmm, monkeypatch, **settings):
     """By the kernel, and without it."""
-    fused = []
-    solve = in_step_weights.fused_loss_weights
+    answers = []
+
+    def noted(*args, **settings):
+        answers.append(fused_loss_weights(*args, **settings))
+        return answers[-1]
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            in_step_weights, "fused_loss_weights", lambda *a, **s: fused.append(1) or solve(*a, **s)
-        )
+        assert in_step_weights._asked_first == [fused_loss_weights]
+        patch.setattr(in_step_weights, "_asked_first", [noted])
         found = weigh(*args, **settings)
-        patch.setattr(in_step_weights, "suits", lambda *_: False)
+        patch.setattr(in_step_weights, "_asked_first", [])
         plain = weigh(*args, **settings)
-    assert fused == [1]
+    assert len(answers) == 1
+    assert answers[0] is not None
     return found, plain
 
 

@@ -1,24 +1,8 @@
-"""Triton kernels of :mod:`giw.weights.fused`; plain functions of no use where Triton is missing."""
+"""Triton kernel of :mod:`giw.nets.kernels.loss_weights`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from typing import Any
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # torch for CPU comes without it
-    triton = None
-
-AVAILABLE = triton is not None
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # on the host, for tests
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Hand a function to Triton."""
-    return triton.jit(function) if AVAILABLE else function
+from giw.nets.kernels.launch import jit, tl
 
 
 @jit
@@ -75,7 +59,7 @@ def kernel_block(x, x_ptr, rows, columns, n, gamma, ridge):
 def solve(
     x_ptr, v_ptr, member_ptr, matrix_ptr, vector_ptr, out_ptr,
     n, m, width, ridge, upper, low, high, n_steps,
-    RULE: tl.constexpr, N: tl.constexpr, B: tl.constexpr,
+    MEDIAN: tl.constexpr, N: tl.constexpr, B: tl.constexpr,
 ):  # fmt: skip
     """One problem, from losses to weights. N is 256 and B is 32."""
     problem = tl.program_id(0)
@@ -90,7 +74,7 @@ def solve(
     # Σ over pairs of squared distances = n Σ (x − mean)²
     away = tl.where(real, x - tl.sum(x, axis=0) / n, 0.0)
     spread = tl.sqrt(2 * tl.sum(away * away, axis=0) / (n - 1))
-    if RULE != 2:
+    if MEDIAN:
         ordered = tl.sort(tl.where(real, x, float("inf")))
         tl.store(vector_ptr + rows, ordered)
         tl.debug_barrier()  # everyone can look up everyone's number
@@ -98,11 +82,9 @@ def solve(
         spread = tl.where(median > 0, median, spread)
     rounding = 1.1920929e-06 * tl.sqrt(tl.sum(x * x, axis=0) / n)
     spread = tl.where(spread > rounding, spread, 0.0)
-    if RULE == 0:
+    if MEDIAN:
         safe = tl.where(spread > 0, spread, 1.0)
         gamma = 0.5 / (safe * safe)
-    elif RULE == 1:
-        gamma = spread
     else:
         gamma = 0.5 / (width * width) + 0.0 * spread
 

@@ -16,20 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from giw.weights import fused_kernels as kernels
+from giw.nets.kernels import loss_weights_kernel as kernels
+from giw.nets.kernels.launch import reaches
+from giw.objective.in_step_weights import ask_first
 from giw.weights.quadratic import sum_bounds
 
 LARGEST = 256  # training points: the kernel matrix must fit one multiprocessor
-RULES = {"median": 0, "paper": 1}
-WIDTH = 2
 WARPS = 8
 
 
 def suits(x_train: Tensor, x_val: Tensor) -> bool:
     """Whether the fused kernel can take over: losses on CUDA, a batch of usual size."""
     return (
-        kernels.AVAILABLE
-        and (x_train.is_cuda or kernels.INTERPRETED)
+        reaches(x_train)
         and x_train.dtype == torch.float32
         and x_train.shape[-1] == 1
         and 2 <= x_train.shape[-2] <= LARGEST
@@ -38,24 +37,27 @@ def suits(x_train: Tensor, x_val: Tensor) -> bool:
 
 
 def fused_loss_weights(
-    x_train: Tensor,  # (..., n)
-    x_val: Tensor,  # (..., m)
+    x_train: Tensor,  # (..., n, 1)
+    x_val: Tensor,  # (..., m, 1)
     val_weight: Tensor,  # (..., m)
     *,
     bandwidth: str | float,
     ridge: float,
     upper: float,
     n_steps: int,
-) -> Tensor:  # (..., n)
-    """Weights of mean one, as :func:`giw.objective.dynamic_kmm` gives them."""
+) -> Tensor | None:  # (..., n)
+    """Weights of mean one, as :func:`giw.objective.dynamic_kmm` gives them; None if it cannot."""
+    if not suits(x_train, x_val):
+        return None
+    x_train, x_val = x_train[..., 0], x_val[..., 0]
     shape = torch.broadcast_shapes(x_train.shape[:-1], x_val.shape[:-1], val_weight.shape[:-1])
 
     def flat(z: Tensor) -> Tensor:
         return z.expand(*shape, z.shape[-1]).reshape(-1, z.shape[-1])
 
-    rule, width = (RULES[bandwidth], 0.0) if isinstance(bandwidth, str) else (WIDTH, bandwidth)
+    width = 0.0 if bandwidth == "median" else float(bandwidth)
     weight = _LossWeights.apply(
-        flat(x_train), flat(x_val), flat(val_weight), rule, width, ridge, upper, n_steps
+        flat(x_train), flat(x_val), flat(val_weight), width, ridge, upper, n_steps
     )
     return weight.reshape(*shape, -1)
 
@@ -68,8 +70,7 @@ class _LossWeights(torch.autograd.Function):
         x_train: Tensor,  # (p, n)
         x_val: Tensor,  # (p, m)
         val_weight: Tensor,  # (p, m)
-        rule: int,
-        width: float,
+        width: float,  # zero stands for the median distance
         ridge: float,
         upper: float,
         n_steps: int,
@@ -83,7 +84,7 @@ class _LossWeights(torch.autograd.Function):
         kernels.solve[(problems,)](
             x_train, x_val.contiguous(), val_weight.contiguous(), matrix, vector, out,
             n, x_val.shape[1], width, ridge, upper, low, high, n_steps,
-            RULE=rule, N=LARGEST, B=LARGEST // 8, num_warps=WARPS,
+            MEDIAN=width == 0, N=LARGEST, B=LARGEST // 8, num_warps=WARPS,
         )  # fmt: skip
         return out
 
@@ -93,7 +94,7 @@ class _LossWeights(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, _: Any) -> Any:
-        return (None,) * 8
+        return (None,) * 7
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Tensor, int]:
@@ -105,3 +106,6 @@ class _LossWeights(torch.autograd.Function):
         ]
         weight = _LossWeights.apply(*flat, *args[3:])
         return weight.unflatten(0, (info.batch_size, -1)), 0
+
+
+ask_first(fused_loss_weights)
