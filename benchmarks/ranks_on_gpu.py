@@ -88,7 +88,6 @@ def descend(device: str, group: dist.ProcessGroup | None) -> dict[str, Tensor]:
     torch.manual_seed(0)
     module = MLP(INPUTS, CLASSES, (64,)).double().to(device)
     net = module if group is None else DistributedDataParallel(module)
-    objective = giw.GIWObjective(alpha=0.6, group=group)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     generator = torch.Generator().manual_seed(1)
     weights = []
@@ -99,7 +98,8 @@ def descend(device: str, group: dist.ProcessGroup | None) -> dict[str, Tensor]:
         rows, val = (torch.arange(size).tensor_split(ranks)[rank] for size in (N, M))
         both = torch.cat([rows, N + val])
         losses = cross_entropy(net(x[both].to(device)), y[both].to(device), reduction="none")
-        loss = objective(losses[: len(rows)], losses[len(rows) :], inside=inside[val].to(device))
+        objective = giw.GIWObjective(inside, group=group)
+        loss = objective(losses[: len(rows)], losses[len(rows) :], val)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

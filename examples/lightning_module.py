@@ -65,14 +65,14 @@ class GIWModule(lightning.LightningModule):
         world = self.trainer.datamodule
         splitter = giw.SupportSplitter(random_state=self.seed).fit(*world.train_points)
         self.split = splitter.split(*world.val_points)
-        self.objective = giw.GIWObjective(alpha=self.split.alpha)
+        self.objective = giw.GIWObjective(self.split)
 
     def training_step(self, batch: dict, batch_idx: int) -> Tensor:
         """Both losses, point by point; the objective weights the training points anew."""
         (x, y), (x_val, y_val, rows) = batch["train"], batch["val"]
         train_loss = cross_entropy(self.net(x), y, reduction="none")
         val_loss = cross_entropy(self.net(x_val), y_val, reduction="none")
-        return self.objective(train_loss, val_loss, inside=self.split.inside[rows])
+        return self.objective(train_loss, val_loss, rows)
 
     def test_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
         """Accuracy in the world."""

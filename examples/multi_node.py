@@ -49,7 +49,7 @@ def train(d: dict[str, Tensor], device: torch.device, *, epochs: int, seed: int)
     model = DistributedDataParallel(net)
     # small enough to be split by every process; of a large sample, one splits and broadcasts
     split = giw.SupportSplitter(random_state=seed).fit(d["x"], d["y"]).split(d["x_val"], d["y_val"])
-    objective = giw.GIWObjective(alpha=split.alpha, group=dist.group.WORLD)
+    objective = giw.GIWObjective(split, group=dist.group.WORLD)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     generator = torch.Generator().manual_seed(seed)  # the same order everywhere
     val = torch.arange(len(d["y_val"])).tensor_split(ranks)[rank]
@@ -59,7 +59,7 @@ def train(d: dict[str, Tensor], device: torch.device, *, epochs: int, seed: int)
             both = torch.cat([d["x"][rows], d["x_val"][val]])  # one forward pass for DDP
             labels = torch.cat([d["y"][rows], d["y_val"][val]])
             losses = cross_entropy(model(both.to(device)), labels.to(device), reduction="none")
-            loss = objective(losses[: len(rows)], losses[len(rows) :], inside=split.inside[val])
+            loss = objective(losses[: len(rows)], losses[len(rows) :], val)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

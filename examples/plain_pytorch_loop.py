@@ -41,7 +41,7 @@ def train(net: nn.Module, d: dict[str, Tensor], *, epochs: int, seed: int, weigh
     """Accuracy in the world after training by GIW, or by training data alone."""
     # once, before training: which validation points are inside the training support?
     split = giw.SupportSplitter(random_state=seed).fit(d["x"], d["y"]).split(d["x_val"], d["y_val"])
-    objective = giw.GIWObjective(alpha=split.alpha)
+    objective = giw.GIWObjective(split)
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
@@ -50,7 +50,7 @@ def train(net: nn.Module, d: dict[str, Tensor], *, epochs: int, seed: int, weigh
             loss = cross_entropy(net(d["x"][rows]), d["y"][rows], reduction="none")
             if weighted:
                 val_loss = cross_entropy(net(d["x_val"]), d["y_val"], reduction="none")
-                loss = objective(loss, val_loss, inside=split.inside)  # weights are solved here
+                loss = objective(loss, val_loss)  # weights are solved here
             optimizer.zero_grad()
             loss.mean().backward()
             optimizer.step()

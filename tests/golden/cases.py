@@ -314,8 +314,8 @@ def objective() -> Values:
     rng = np.random.default_rng(3)
     train_loss = torch.tensor(rng.exponential(size=24), requires_grad=True)
     val_loss = torch.tensor(rng.exponential(size=9) + 0.3, requires_grad=True)
-    giwo = giw.GIWObjective(alpha=0.6, bandwidth="median", ridge=10.0)
-    risk = giwo(train_loss, val_loss, inside=np.arange(9) % 3 > 0)
+    giwo = giw.GIWObjective(np.arange(9) % 3 > 0, bandwidth="median", ridge=10.0)
+    risk = giwo(train_loss, val_loss)
     risk.backward()
     return {
         "risk": risk,

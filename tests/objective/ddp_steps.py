@@ -41,13 +41,14 @@ def descend(
 ) -> Any:
     """Weights of every step on these rows, risks, and the parameters at the end."""
     optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
-    weights, risks = [], []
-    for x, y, x_val, y_val, inside in batches():
-        x, y, x_val, y_val, inside = x[train], y[train], x_val[val], y_val[val], inside[val]
+    weights, risks, rows = [], [], torch.arange(M)[val]
+    for x, y, x_val, y_val, inside_all in batches():
+        x, y, x_val, y_val = x[train], y[train], x_val[val], y_val[val]
         loss = cross_entropy(net(x), y, reduction="none")
         val_loss = cross_entropy(net(x_val), y_val, reduction="none")
         z = {"train_z": x, "val_z": x_val} if on_inputs else {}
-        risk = objective(loss, val_loss, inside=inside, **z)
+        objective.membership = inside_all  # batches here have a split of their own each
+        risk = objective(loss, val_loss, rows, **z)
         optimizer.zero_grad()
         risk.backward()
         optimizer.step()
@@ -63,7 +64,7 @@ def new_net() -> nn.Module:
 
 def alone(*, on_inputs: bool) -> Any:
     return descend(
-        new_net(), giw.GIWObjective(alpha=0.5), slice(None), slice(None), on_inputs=on_inputs
+        new_net(), giw.GIWObjective([0.5] * M), slice(None), slice(None), on_inputs=on_inputs
     )
 
 
@@ -77,7 +78,7 @@ def shared(rank: int) -> dict[str, Any]:
             val = slice(first_val) if rank == 0 else slice(first_val, None)
         for on_inputs in (False, True):
             objective = giw.GIWObjective(
-                alpha=0.5, group=dist.group.WORLD, shared_val=first_val is None
+                [0.5] * M, group=dist.group.WORLD, shared_val=first_val is None
             )
             net = DistributedDataParallel(new_net())
             found[f"{name}, {on_inputs}"] = descend(net, objective, train, val, on_inputs=on_inputs)

@@ -37,4 +37,4 @@ def test_rows_of_different_shapes_are_refused_on_every_process(found):
 
 def test_shared_validation_needs_a_group():
     with pytest.raises(ValueError, match="pass group="):
-        giw.GIWObjective(alpha=0.5, shared_val=True)
+        giw.GIWObjective([1, 0], shared_val=True)

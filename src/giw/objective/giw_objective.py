@@ -12,6 +12,7 @@ from giw.checks import check_finite
 from giw.objective.dynamic import DynamicWeights
 from giw.objective.gathering import first_rank_says, gather_rows
 from giw.objective.generalized import generalized_risk
+from giw.support import SupportSplit
 
 
 class GIWObjective:
@@ -24,8 +25,9 @@ class GIWObjective:
 
     Parameters
     ----------
-    alpha : float
-        Mean membership over the *whole* validation set, ``split.alpha``.
+    split : SupportSplit, or array of shape (m,)
+        The split of the whole validation set, or the membership of each of its points, between 0
+        and 1. :math:`\alpha` is the mean membership.
     bandwidth, ridge, upper
         See :class:`giw.objective.DynamicWeights`.
     group : torch.distributed.ProcessGroup, optional
@@ -47,10 +49,10 @@ class GIWObjective:
     Examples
     --------
     >>> import torch, giw
-    >>> objective = giw.GIWObjective(alpha=0.5)
+    >>> objective = giw.GIWObjective([True, False])  # or the split
     >>> train_loss = torch.tensor([1.0, 3.0], requires_grad=True)
     >>> val_loss = torch.tensor([1.0, 4.0], requires_grad=True)
-    >>> loss = objective(train_loss, val_loss, inside=[True, False])
+    >>> loss = objective(train_loss, val_loss)
     >>> loss.backward()
     >>> val_loss.grad  # only the outside point is trained on
     tensor([0.0000, 0.5000])
@@ -58,55 +60,56 @@ class GIWObjective:
 
     def __init__(
         self,
+        split: SupportSplit | Any = None,
         *,
-        alpha: float,
         bandwidth: str | float = "cross",
         ridge: float = 1e-5,
         upper: float = 50.0,
         group: dist.ProcessGroup | None = None,
         shared_val: bool = False,
+        alpha: None = None,
     ) -> None:
+        if alpha is not None or split is None:
+            raise TypeError(
+                "GIWObjective takes the split, and alpha from it: giw.GIWObjective(split), and in "
+                "each step objective(train_loss, val_loss, val_index)"
+            )
         if shared_val and group is None:
             raise ValueError(
                 "shared_val speaks of processes that share a batch; pass group= too, for example "
                 "torch.distributed.group.WORLD, or leave both out"
             )
-        if alpha is None or isinstance(alpha, str) or not 0 <= float(alpha) <= 1:
-            raise ValueError(
-                f"alpha is a mean membership and lies between 0 and 1, got {alpha!r}; "
-                "pass split.alpha"
-            )
-        self.alpha = float(alpha)
+        self.membership = _as_membership(split)  # (m,)  of the whole validation set
+        self.alpha = float(self.membership.mean())
         self.group, self.shared_val = group, shared_val
         self.weigh = DynamicWeights(bandwidth=bandwidth, ridge=ridge, upper=upper)
 
     def __call__(
         self,
         train_loss: Tensor,  # (n,)
-        val_loss: Tensor,  # (m,)
+        val_loss: Tensor,  # (k,)
+        val_index: Any = None,  # (k,)
         *,
-        inside: Any,  # (m,) bool or posterior between 0 and 1
         train_z: Tensor | None = None,  # (n, d)
-        val_z: Tensor | None = None,  # (m, d)
+        val_z: Tensor | None = None,  # (k, d)
     ) -> Tensor:  # ()
         """Risk of one step.
 
         Parameters
         ----------
-        train_loss, val_loss : Tensor of shape (n,) and (m,)
+        train_loss, val_loss : Tensor of shape (n,) and (k,)
             Losses with ``reduction="none"``.
-        inside : bool or float array of shape (m,)
-            Membership of the validation points of this batch, ``split.inside[batch]`` or
-            ``split.posterior[batch]``: the one that ``alpha`` is the mean of.
-        train_z, val_z : Tensor of shape (n, d) and (m, d), optional
+        val_index : int array or Tensor of shape (k,), optional
+            Rows of the validation points of this batch in the data that were split. If left out,
+            the batch is the whole validation set in its order.
+        train_z, val_z : Tensor of shape (n, d) and (k, d), optional
             Estimate the weights on this representation instead of on the losses.
         """
         _check_losses(train_loss, "train_loss")
         _check_losses(val_loss, "val_loss")
         if (train_z is None) != (val_z is None):
             raise ValueError("train_z and val_z come together; got only one of them")
-        membership = _as_membership(inside, val_loss)
-        self._check_membership(membership, val_loss)
+        membership = self._of_batch(val_loss, val_index)
         if train_z is None or val_z is None:
             train_z, val_z = train_loss, val_loss
         else:
@@ -139,26 +142,31 @@ class GIWObjective:
         weight = self.weigh(all_train, all_val, all_inside)  # (N,), the same on every process
         return weight[mine], ranks * len(train_z) / len(all_train), of_val
 
-    def _check_membership(self, inside: Tensor, val_loss: Tensor) -> None:
-        if inside.shape != val_loss.shape:
+    def _of_batch(self, val_loss: Tensor, val_index: Any) -> Tensor:
+        """Membership of the validation points of a batch, on their device, (k,)."""
+        if self.membership.device != val_loss.device or self.membership.dtype != val_loss.dtype:
+            self.membership = self.membership.to(val_loss)  # once; later batches find it there
+        m, k = len(self.membership), len(val_loss)
+        if val_index is None:
+            if k != m:
+                raise ValueError(
+                    f"the split has {m} validation points and this batch {k}; pass val_index, the "
+                    "rows of the batch in the data that were split"
+                )
+            return self.membership
+        index = torch.as_tensor(val_index, device=val_loss.device)
+        if index.dtype.is_floating_point or index.dtype == torch.bool or index.shape != (k,):
             raise ValueError(
-                f"need one membership per validation loss: inside of shape "
-                f"{tuple(val_loss.shape)}, got {tuple(inside.shape)}"
+                f"val_index must hold the row of each validation loss, whole numbers of shape "
+                f"({k},), got {index.dtype} of shape {tuple(index.shape)}"
             )
-        if inside.is_cuda:  # looking at values would stall the device
-            return
-        if not bool(((inside >= 0) & (inside <= 1)).all()):  # NaN is in no range
+        # looking at values would stall a GPU; indexing checks them there by itself
+        if not index.is_cuda and k and not (-m <= int(index.min()) <= int(index.max()) < m):
             raise ValueError(
-                f"inside must lie between 0 and 1, got {inside.min():.3g} to {inside.max():.3g}"
+                f"val_index must lie between 0 and {m - 1}, the rows of the data that were split; "
+                f"got {int(index.min())} to {int(index.max())}"
             )
-        # inside points weigh nothing at alpha = 0, and there are no outside points at alpha = 1
-        if (self.alpha == 0 and bool((inside > 0).any())) or (
-            self.alpha == 1 and bool((inside < 1).any())
-        ):
-            raise ValueError(
-                f"alpha = {self.alpha} is not the mean of this membership, which averages "
-                f"{inside.mean():.3g} here; pass alpha = split.alpha of the same split"
-            )
+        return self.membership[index]
 
 
 def _check_losses(loss: Tensor, name: str) -> None:
@@ -179,14 +187,23 @@ def _check_floats(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be a tensor of floats, got one of {value.dtype}")
 
 
-def _as_membership(inside: Any, val_loss: Tensor) -> Tensor:
+def _as_membership(split: SupportSplit | Any) -> Tensor:
+    """Membership of every validation point, (m,), as float64."""
     try:
-        return torch.as_tensor(inside, device=val_loss.device).to(val_loss.dtype)
+        member = torch.as_tensor(getattr(split, "membership", split)).to(torch.float64)
     except (RuntimeError, TypeError, ValueError):
         raise ValueError(
-            f"inside must hold one number or bool per validation loss, got {inside!r}; pass "
-            "split.inside"
+            f"GIWObjective takes a SupportSplit, or one number between 0 and 1 for each validation "
+            f"point, got {split!r}"
         ) from None
+    if member.ndim != 1 or len(member) == 0 or not bool(((member >= 0) & (member <= 1)).all()):
+        raise ValueError(
+            "a split has one membership between 0 and 1 for each validation point, got "
+            f"shape {tuple(member.shape)} with values from {member.min():.3g} to {member.max():.3g}"
+            if member.numel()
+            else f"a split has one membership for each validation point, got {split!r}"
+        )
+    return member
 
 
 def _check_representation(train_z: Tensor, val_z: Tensor, n: int, m: int) -> None:
