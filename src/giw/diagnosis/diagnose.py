@@ -75,12 +75,14 @@ def diagnose(
     max_train, max_val : int
         Rows in which neighbours are searched; more of them sharpen the split and take longer.
     random_state : int, numpy generator or None, default=0
+        Seeds the random draws; None draws anew every time.
     on_step : callable, optional
         Called with the name of each step as it begins.
 
     Returns
     -------
     Diagnosis
+        What shifted and what to do, as numbers, text and a page.
 
     Examples
     --------

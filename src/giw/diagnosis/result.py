@@ -60,7 +60,9 @@ class Diagnosis:
     split : SupportSplit
         Of the validation rows in use; ``val_rows`` says which.
     val_rows : tuple of int
+        Numbers of the validation rows that were examined, all of them unless there are many.
     sizes : Sizes
+        Numbers of rows and columns.
     notes : tuple of str
         What was left out or sampled.
     """
@@ -123,6 +125,7 @@ class Diagnosis:
         Parameters
         ----------
         path : path
+            Where the page is written.
         title : str, optional
             What stands above the answer.
         command : str, optional

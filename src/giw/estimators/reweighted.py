@@ -70,7 +70,9 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     estimator_ : classifier
         The fitted copy.
     classes_ : array of shape (c,)
+        Labels of training and validation data, sorted.
     split_ : SupportSplit or None
+        Which validation points are inside the training support.
     alpha_ : float or None
         Share of the validation data inside the training support.
     weight_ : array of shape (n,)

@@ -59,8 +59,11 @@ class RiskEstimate:
     Attributes
     ----------
     estimate : float
+        Estimated mean of the loss, or of the accuracy, on the test distribution.
     interval : tuple of two floats
+        Its interval.
     confidence : float
+        Probability that the intervals are meant to cover.
     metric : str
         "accuracy" (more is better), "squared error" or the name of the loss.
     val_estimate : float
@@ -77,6 +80,7 @@ class RiskEstimate:
     points : int
         Number of validation points.
     notes : tuple of str
+        What a reader should know of how the estimate was made.
     """
 
     estimate: float
@@ -158,6 +162,7 @@ def risk_from_losses(
         Losses of the model, or of its like, on training points that it has not seen, and their
         weights. Without them the validation points are alone.
     confidence : float, default=0.95
+        Probability that the interval is meant to cover; more of it makes it wider.
     metric : str, default="loss"
         Name for the summary.
     """
@@ -251,8 +256,11 @@ def estimate_risk(
         folds of the training data, and each training point is judged by a copy that has not seen
         it. If False, X is taken as data that the model has not seen.
     confidence : float, default=0.95
+        Probability that the interval is meant to cover; more of it makes it wider.
     n_folds : int, default=5
+        Folds in which models are fitted anew; more of them cost more fits, each on more rows.
     random_state : int, numpy generator or None, default=None
+        Seeds the random draws; None draws anew every time.
     """
     generator = as_generator(random_state)
     if not hasattr(model, "predict") or isinstance(model, type):

@@ -86,11 +86,15 @@ def select(
     models : mapping from name to estimator, or sequence of estimators
         Unfitted; copied.
     X, y, X_val, y_val : training and validation data
+        Rows and labels, as for :func:`giw.estimate_risk`.
     loss : function of (labels, predictions) to an array of shape (n,), optional
         If not given: accuracy for classifiers, squared error for regressors.
     confidence : float, default=0.95
+        Probability that the interval is meant to cover; more of it makes it wider.
     n_folds : int, default=5
+        Folds in which models are fitted anew; more of them cost more fits, each on more rows.
     random_state : int, numpy generator or None, default=None
+        Seeds the random draws; None draws anew every time.
     """
     if hasattr(models, "fit"):
         raise ValueError("models must be a list or a mapping of names to estimators, got one model")
@@ -152,9 +156,13 @@ def label_first(
     model : fitted estimator
         Its ``predict_proba``, if any, says where it is unsure.
     X : training points
+        Rows of the training table, (n, d).
     X_unlabelled : points from the test distribution
+        Rows whose labels could be asked for, (m, d).
     n_points : int, default=20
+        How many of them to choose.
     random_state : int, numpy generator or None, default=None
+        Seeds the random draws; None draws anew every time.
     """
     X, X_unlabelled = as_rows(X, "X"), as_rows(X_unlabelled, "X_unlabelled")
     m = len(X_unlabelled)

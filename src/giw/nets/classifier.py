@@ -77,9 +77,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     pretrain_epochs : int, default=10
         Plain ones before that, for methods that start from a trained net.
     batch_size : int, default=64
+        Training rows in a step; more of them make fewer steps an epoch and steadier weights.
     learning_rate : float, default=1e-3
         Of Adam, here and before; see :class:`giw.nets.training.TrainingConfig`.
     weight_decay : float, default=1e-4
+        L2 penalty; more of it keeps the net's parameters smaller.
     early_stopping : bool, default=False
         Choose the number of epochs, at most ``max_epochs``, by the loss on validation points
         that took no part in training, weights or split: the validation data are cross-fitted in

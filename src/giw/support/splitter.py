@@ -84,6 +84,7 @@ class SupportSplitter(BaseEstimator):
         of the share inside rests on. False takes half the time and assumes the usual; which points
         are inside does not change.
     random_state : int, numpy generator or None, default=None
+        Seeds the choice of held-out rows; None draws anew every time.
 
     Attributes
     ----------

@@ -332,6 +332,7 @@ def classifier_ratio(
     Returns
     -------
     array of shape (n,)
+        Weights at the training points.
     """
     estimator = ClassifierRatio(features, ridge, classifier, n_centers, standardize, balanced)
     return estimator.fit(x_train, x_val, val_weight).weight_

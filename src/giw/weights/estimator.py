@@ -177,6 +177,7 @@ class RatioEstimator(BaseEstimator):
             matrices, any iterable of them that can be walked through several times, or a function
             that returns a new iterator.
         x_val : array-like of shape (m, d), or chunks
+            Validation points; chunks as for ``x_train``.
         val_weight : array-like of shape (m,), optional
             Membership of each validation point, between 0 and 1; a point of weight zero counts
             for nothing.

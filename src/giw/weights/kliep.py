@@ -233,6 +233,7 @@ def kliep(
     Returns
     -------
     array of shape (n,)
+        Weights at the training points.
     """
     estimator = KLIEP(bandwidth, ridge, n_centers, standardize)
     return estimator.fit(x_train, x_val, val_weight).weight_

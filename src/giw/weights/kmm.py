@@ -321,7 +321,9 @@ class KMM(RatioEstimator):
         Parameters
         ----------
         x_train : array-like of shape (n, d)
+            Training points.
         x_val : array-like of shape (m, d)
+            Validation points.
         val_weight : array-like of shape (m,), optional
             Membership of each validation point, between 0 and 1.
         """

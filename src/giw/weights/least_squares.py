@@ -281,6 +281,7 @@ def ulsif(
     Returns
     -------
     array of shape (n,)
+        Weights at the training points.
     """
     estimator = ULSIF(bandwidth, ridge, n_centers, standardize)
     return estimator.fit(x_train, x_val, val_weight).weight_
@@ -378,6 +379,7 @@ def rulsif(
     Returns
     -------
     array of shape (n,)
+        Weights at the training points.
     """
     estimator = RULSIF(eta, bandwidth, ridge, n_centers, raw, standardize)
     return estimator.fit(x_train, x_val, val_weight).weight_

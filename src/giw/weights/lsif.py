@@ -157,6 +157,7 @@ def lsif(
     Returns
     -------
     array of shape (n,)
+        Weights at the training points.
     """
     estimator = LSIF(bandwidth, ridge, n_centers, standardize)
     return estimator.fit(x_train, x_val, val_weight).weight_

@@ -61,6 +61,7 @@ def train(
     data : Tensors
         Training and validation data; test data, if any, are used for the history only.
     config : TrainingConfig, optional
+        Epochs, batch size, learning rate and the like.
     random_state : int, default=0
         Seeds the order of rows, the rows held out, augmentation, and any dropout in the module.
     pretrained : Pretrained, optional

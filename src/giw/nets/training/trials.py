@@ -41,11 +41,13 @@ def train_trials(
     Parameters
     ----------
     method : Method
+        For example ``giw.nets.methods.GIW()``.
     modules : sequence of torch.nn.Module
         One initialised net per trial, all of one architecture.
     datas : sequence of Tensors
         One problem per trial, on one device.
     config : TrainingConfig, optional
+        Epochs, batch size, learning rate and the like.
     random_states : sequence of int, optional
         One per trial; 0, 1, 2, … if not given.
     pretrained : sequence of Pretrained, optional
