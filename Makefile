@@ -7,7 +7,7 @@ KERNELS := .venv-kernels
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast test-kernels soak docs format clean
+.PHONY: help demo test test-busy check fast test-kernels soak docs format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,7 +43,7 @@ check: $(VENV)/.dev  ## lint and types
 	@$(BIN)/mypy
 
 fast: $(VENV)/.dev
-	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # Its own environment: Triton is no part of torch for CPU, and 'make test' does without it.
 $(KERNELS)/.done: pyproject.toml constraints.txt
@@ -56,6 +56,9 @@ $(KERNELS)/.done: pyproject.toml constraints.txt
 
 test-kernels: $(KERNELS)/.done  ## Triton kernels against torch, in Triton's interpreter: no GPU (Python 3.11)
 	@TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(KERNELS)/bin/python -m pytest -m kernels tests/nets/kernels
+
+test-busy: $(VENV)/.dev  ## the same three times in a row beside four busy processes
+	@MAKE="$(MAKE)" tools/busy.sh
 
 docs: $(VENV)/.docs  ## the documentation as a site in site/, which opens from the disk
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -1,6 +1,7 @@
 """Data walks through the rooms one way."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,15 @@ def test_an_import_from_the_right_is_noticed(tmp_path, monkeypatch, line):
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
 
     assert wrong_way(file) == {"nets"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_has_tests_of_its_own(room):
+    tests = Path(__file__).parent
+    assert (tests / room).is_dir() or (tests / f"test_{room}.py").is_file()
+
+
+def test_the_page_for_contributors_names_the_rooms_in_their_order():
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", page, re.MULTILINE)
+    assert re.findall(r"`(\w+)`", " ".join(rows)) == ROOMS

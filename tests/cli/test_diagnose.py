@@ -36,7 +36,7 @@ def test_json_has_everything_and_nothing_else_is_printed(tables):
     told = json.loads(result.stdout)
 
     assert result.stderr == ""
-    assert told["recommendation"]["method"] == "giw"
+    assert told["recommendation"]["remedy"] == "giw"
     assert told["outside_interval"][0] <= 1 / 3 <= told["outside_interval"][1]
     assert {row["row"] for row in told["outside_rows"]} & set(range(15))
 

@@ -57,7 +57,7 @@ def test_the_share_outside_and_the_case_are_found(found):
     low, high = found.outside_interval
     assert low <= OUTSIDE / M <= high
     assert set(found.verdict.possible) <= {"iii", "iv"}
-    assert found.recommendation.method == "giw"
+    assert found.recommendation.remedy == "giw"
 
 
 def test_the_outside_rows_are_those_that_were_put_there(found):
@@ -172,7 +172,7 @@ def shifted(seed=0, n=300, m=60):
 def test_data_that_are_alike_are_called_alike():
     found = giw.diagnose(*shifted())
     assert not any(test.found for test in found.shifts)
-    assert found.recommendation.method in ("plain", "giw")
+    assert found.recommendation.remedy in ("plain", "giw")
     assert "alike" in found.recommendation.answer or "too few" in found.recommendation.answer
     assert found.effective_share > 0.7
 

@@ -38,7 +38,7 @@ def advice(*found, outside=(0.0, 0.02), needed=None, effective=0.9, noise=None, 
 )
 def test_each_finding_has_its_advice(found, outside, method, words):
     told = advice(*found, outside=outside)
-    assert told.method == method
+    assert told.remedy == method
     assert words in told.answer
 
 

@@ -41,9 +41,10 @@ def without_description(docstring):
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if RULE.fullmatch(following):
             section = line
-        elif section in LISTS and re.match(r"\S", line) and not RULE.fullmatch(line):  # noqa: SIM102
-            if not following.startswith(" "):
-                yield line
+            continue
+        entry = re.match(r"\S", line) and not RULE.fullmatch(line)
+        if section in LISTS and entry and not following.startswith(" "):
+            yield line
 
 
 def test_an_entry_without_words_is_seen():

@@ -1,5 +1,6 @@
 """What the pages say can be pasted, can be pasted; what they name, is there."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import typer
 from tests.docs.pages import PAGES, ROOT, program, quoted_commands
 
 from giw.cli import app
+from giw.nets.training import Method
 
 WITH_EXAMPLES = [page for page in PAGES if program(page.read_text())]
 # a demo of half a minute; the commands themselves have tests of their own
@@ -77,3 +79,10 @@ def test_no_page_names_a_file_that_is_not_there(page):
         r"`((?:tests|benchmarks|examples|results|src)/[\w/.]+\.\w+)`", page.read_text()
     )
     assert [name for name in named if "clipped" not in name and not (ROOT / name).exists()] == []
+
+
+def test_the_functions_of_a_method_are_those_of_the_protocol():
+    page = (ROOT / "docs" / "adding_a_method.md").read_text()
+    named = re.findall(r"^\| `(\w+)\(", page, re.MULTILINE)
+    functions = {name for name, part in vars(Method).items() if inspect.isfunction(part)}
+    assert set(named) == {name for name in functions if not name.startswith("_")}

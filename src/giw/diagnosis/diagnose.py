@@ -90,7 +90,7 @@ def diagnose(
     >>> rng = np.random.default_rng(0)
     >>> X, Xv = rng.normal(size=(400, 2)), rng.normal(size=(100, 2)) + [[6, 0]]
     >>> found = giw.diagnose(X, X[:, 1] > 0, Xv, Xv[:, 1] > 0)
-    >>> found.recommendation.method, found.outside_columns[0][0]
+    >>> found.recommendation.remedy, found.outside_columns[0][0]
     ('giw', 'x0')
     """
     step = on_step or (lambda name: None)

@@ -32,7 +32,7 @@ def diagnosis_page(found: Diagnosis, *, title: str = "", command: str = "") -> P
         Section(
             title="What to do",
             text=[told.action],
-            code=CODE[told.method],
+            code=CODE[told.remedy],
         ),
         *([Section(title="What helps further", text=told.next_steps)] if told.next_steps else []),
         _support(found),

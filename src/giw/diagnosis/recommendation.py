@@ -27,15 +27,16 @@ class Recommendation:
         Why.
     next_steps : tuple of str
         What would help further.
-    method : str
-        ``"giw"``, ``"weighting"``, ``"class weights"`` or ``"plain"``.
+    remedy : {"giw", "weighting", "class weights", "plain"}
+        What ``action`` comes down to: :class:`giw.GIWClassifier`, weights by features or by class
+        for a model of any kind, or one model of all rows.
     """
 
     answer: str
     action: str
     evidence: tuple[str, ...]
     next_steps: tuple[str, ...]
-    method: str
+    remedy: str
 
 
 def recommend(
@@ -58,7 +59,7 @@ def recommend(
     evidence += [_in_words(test) for test in tests]
     steps: list[str] = []
     if outside_for_sure:
-        method = "giw"
+        remedy = "giw"
         answer = (
             f"About {percent(outside)} of what the model will meet lies where training data "
             f"have nothing ({percent(low)} to {percent(high)})."
@@ -74,7 +75,7 @@ def recommend(
             else "Label more data from where training has none."
         )
     elif not found:
-        method = "giw" if outside_perhaps else "plain"
+        remedy = "giw" if outside_perhaps else "plain"
         if outside_perhaps:
             answer = "No shift could be shown, but the data are too few to exclude one."
             action = (
@@ -85,7 +86,7 @@ def recommend(
             answer = "Training and validation data look alike."
             action = "Train plainly on all rows together; there is nothing to correct."
     elif "label" in found:
-        method = "giw"
+        remedy = "giw"
         answer = "The same features get other labels in validation than in training."
         action = (
             "Use generalized importance weighting with labels (giw does so by default): training "
@@ -93,14 +94,14 @@ def recommend(
             "alone; it would keep the wrong labels."
         )
     elif "class prior" in found and "within class" in asked and "within class" not in found:
-        method = "class weights"
+        remedy = "class weights"
         answer = "The classes are mixed in other shares, and look the same otherwise."
         action = (
             "Weight every training row by its class's share in validation over its share in "
             "training; nothing more is needed."
         )
     else:
-        method = "weighting"
+        remedy = "weighting"
         answer = "The features are distributed differently; training covers them all the same."
         action = (
             "Weight training rows to look like validation rows. Generalized importance weighting "
@@ -116,7 +117,7 @@ def recommend(
                 else "; features that separate better would help more than further rows."
             )
         )
-    if effective_share is not None and effective_share < FEW_EFFECTIVE and method != "plain":
+    if effective_share is not None and effective_share < FEW_EFFECTIVE and remedy != "plain":
         steps.append(
             f"Weighted, the training rows are worth only {percent(effective_share)} of their "
             "number. Prefer a method that shrinks weights, or collect validation rows."
@@ -139,7 +140,7 @@ def recommend(
             if "class prior" in asked
             else "Label validation rows (at least 8) to learn whether labels have shifted too."
         )
-    return Recommendation(answer, action, tuple(evidence), tuple(steps), method)
+    return Recommendation(answer, action, tuple(evidence), tuple(steps), remedy)
 
 
 def _support_evidence(verdict: CaseVerdict, outside: float, low: float, high: float) -> str:

@@ -50,10 +50,15 @@ CHECKPOINT_SECONDS = 1.0  # epochs of a small table take less than a saving
 class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     r"""A net trained by generalized importance weighting.
 
-    .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - s_j) \ell_j
+    .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - h_j) \ell_j , \qquad
+              h_j = \kappa s_j , \quad \alpha = \frac1m \sum_j h_j
 
-    Training data that look like validation data inside the training support are weighted;
-    validation data outside it join training.
+    Training data that look like validation data inside the training support (:math:`s_j` near one)
+    are weighted; validation data outside it join training, and those inside carry a share
+    :math:`1 - \kappa` of their risk. The default method, GIW+, adds copies of the validation data
+    and a term that aligns those outside with training data of their class, see
+    :class:`giw.nets.methods.GIWPlus`; ``method="giw"`` is the published objective,
+    :math:`\kappa = 1`.
 
     Parameters
     ----------
@@ -69,7 +74,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     splitter : SupportSplitter, optional
         How these two split the validation data.
     train_share : float, optional
-        With ``method="giw_plus"``: the share of the risk inside the training support that weighted
+        With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support that weighted
         training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and 0.5 for
         tables if not given.
     max_epochs : int, default=50
