@@ -20,6 +20,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -32,7 +33,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 COLUMNS = ("room", "commit", "seed", "points", "not_run", "tried", "killed", "share", "survivors")
 LOADED_ONCE = ("numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "torch")
 NO_CPU = ("_kernels.py",)  # Triton's language: no processor runs it
-PYTEST = ("-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+PYTEST = ["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
 SWAPS: dict[Any, Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
     **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is},
@@ -125,6 +126,7 @@ def pytest_in_child(tree: Path, arguments: Sequence[str], cpu: float | None = No
     if child == 0:
         os.setsid()
         os.chdir(tree)
+        sys.dont_write_bytecode = False  # compiling everything anew is most of a short test
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
@@ -133,7 +135,16 @@ def pytest_in_child(tree: Path, arguments: Sequence[str], cpu: float | None = No
         code = 3
         try:
             import pytest
+            from hypothesis import HealthCheck, Phase, settings
 
+            # a failure is enough, its smallest example is not asked for
+            settings.register_profile(
+                "mutants",
+                derandomize=True,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                phases=[Phase.explicit, Phase.generate],
+            )
             code = int(pytest.main(["--rootdir", str(tree), *PYTEST, *arguments]))
         finally:
             os._exit(code)
@@ -260,6 +271,7 @@ def main() -> None:
     named = ["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", args.commit]
     commit = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
     os.environ |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in LOADED_ONCE:  # the same for every mutant, and most of the time of a short test
         try:
             importlib.import_module(name)
