@@ -74,9 +74,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     splitter : SupportSplitter, optional
         How these two split the validation data.
     train_share : float, optional
-        With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support that weighted
-        training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and 0.5 for
-        tables if not given.
+        With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support
+        that weighted training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and
+        0.5 for tables if not given.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
