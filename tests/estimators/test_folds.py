@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from giw.estimators.folds import cuts_and_rests, stratified_folds
+from giw.estimators.folds import cuts_and_rests, folds_of, stratified_folds
 
 
 def test_folds_share_every_class_evenly():
@@ -19,3 +19,10 @@ def test_every_point_is_left_out_once_and_rests_are_equally_long():
     for out, rest in cuts:
         assert len(rest) == 7  # eleven less the largest fold
         assert not out[rest].any()
+
+
+def test_rows_of_a_group_stay_together_and_folds_are_nearly_even():
+    groups = np.repeat(np.arange(8), [5, 1, 1, 1, 3, 2, 2, 1])
+    fold = folds_of(np.zeros(16), 3, np.random.default_rng(0), groups)
+    assert all(len(set(fold[groups == g])) == 1 for g in range(8))
+    assert sorted(np.bincount(fold).tolist()) == [5, 5, 6]

@@ -179,7 +179,6 @@ def test_numbers_too_large_for_a_net_are_told_before_training():
         ({"device": None}, "device None cannot be used"),
         ({"device": "cuda:99"}, "device 'cuda:99' cannot be used: .*; pass 'auto', 'cpu' or"),
         ({"splitter": 3}, "splitter must be a giw.SupportSplitter, got 3"),
-        ({"handover": None}, "handover must be 'auto' or a number, got None"),
     ],
 )
 def test_settings_of_a_net_are_asked_for_by_their_names(settings, words):
@@ -259,6 +258,6 @@ def test_risk_of_a_model_that_is_none_of_scikit_learns():
         def predict(self, points):
             return (points[:, 0] > 0).astype(int)
 
-    found = giw.estimate_risk(Rule(), X, Y, X_VAL, Y_VAL, fitted_to_train=False, random_state=0)
+    found = giw.estimate_risk(Rule(), X, Y, X_VAL, Y_VAL, random_state=0)
     assert found.metric == "accuracy"
     assert found.estimate > 0.9

@@ -212,9 +212,8 @@ def reweighted_values(model: Any, x_new: Any) -> Values:
     return {
         "predicted": predict(x_new),
         "weight_": model.weight_,
-        "sample_weight_": model.sample_weight_,
+        "stack_weight_": model.stack_weight_,
         "alpha_": model.alpha_,
-        "effective_sample_size_": model.effective_sample_size_,
         "p_value": model.split_.p_value,
         "inside": model.split_.inside,
     }
@@ -333,7 +332,7 @@ def judging() -> Values:
     x, y, x_val, y_val = table(m=60)
     model = LogisticRegression().fit(x, y)
     risk = giw.estimate_risk(model, x, y, x_val, y_val, random_state=0)
-    names = ("estimate", "interval", "val_estimate", "val_interval", "train_estimate", "train_say")
+    names = ("estimate", "interval", "inside_estimate", "outside_estimate")
     chosen = giw.select(
         {"plain": LogisticRegression(), "stiff": LogisticRegression(C=1e-3)},
         x, y, x_val, y_val, random_state=0,

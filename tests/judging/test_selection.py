@@ -48,8 +48,23 @@ def test_models_that_use_validation_data_are_cross_fitted():
     y, yv = rng.integers(0, 2, 120), rng.integers(0, 2, 60)
     clf = giw.ReweightedClassifier(DecisionTreeClassifier(random_state=0), random_state=0)
     found = giw.select([clf, LogisticRegression()], X, y, Xv, yv, random_state=0)
-    assert found.risks["ReweightedClassifier"].val_estimate < 0.75
+    assert found.risks["ReweightedClassifier"].estimate < 0.75
     assert set(found.order) == {"ReweightedClassifier", "LogisticRegression"}
+
+
+def test_candidates_of_a_fitted_stack_are_compared_by_left_out_points():
+    X, y, Xv, yv = spurious()
+    clf = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    clf.fit(X, y, X_val=Xv, y_val=yv)
+    found = giw.select(clf)
+    assert set(found.order) == {*clf.candidates_, "stack"}
+    assert found.risks["stack"].estimate == clf.left_out_score_["stack"]
+    assert found.risks["training"].estimate == clf.left_out_score_["training"]
+    assert found.model is (clf if found.name == "stack" else clf.candidates_[found.name])
+    assert repr(found).count("\n") == 0
+    plain = giw.ReweightedClassifier(LogisticRegression()).fit(X, y, X_val=Xv)
+    with pytest.raises(ValueError, match="left out no validation points"):
+        giw.select(plain)
 
 
 def test_a_loss_is_minimised():

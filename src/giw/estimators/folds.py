@@ -21,6 +21,25 @@ def stratified_folds(
     return fold
 
 
+def folds_of(
+    label: NDArray[Any], folds: int, generator: np.random.Generator, groups: Any = None
+) -> NDArray[np.int64]:
+    """Folds that every class spreads over, or that keep the rows of a group together, (m,).
+
+    Groups go, the largest first, to the fold with the fewest rows.
+    """
+    if groups is None:
+        return stratified_folds(label, folds, generator)
+    code = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
+    size = np.bincount(code)
+    order = generator.permutation(len(size))
+    home, load = np.zeros(len(size), dtype=np.int64), np.zeros(folds)
+    for group in order[np.argsort(-size[order], kind="stable")]:
+        home[group] = int(np.argmin(load))
+        load[home[group]] += size[group]
+    return home[code]
+
+
 def cuts_and_rests(fold: NDArray[np.int64], device: torch.device) -> list[tuple[Tensor, Tensor]]:
     """For each fold which points are left out, (m,) of bool, and the rows of the rest.
 

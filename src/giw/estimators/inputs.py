@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
-from torch import Tensor
 
 from giw.checks import as_labels, check_columns
+from giw.estimators.rows import row_count
 from giw.support import SupportSplitter
 
 TEXT = (str, bytes)
@@ -25,7 +26,7 @@ def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray
         )
     if n == 0:
         raise ValueError(f"found 0 sample(s) for {name}; pass at least one point of each class")
-    values = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    values = y.detach().cpu().numpy() if hasattr(y, "detach") else np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
     labels = as_labels(values, n, name)
@@ -128,3 +129,33 @@ def has_validation(X_val: Any, y_val: Any) -> bool:
     if X_val is None and y_val is not None:
         raise ValueError("y_val came without X_val; pass both, or X_val alone")
     return X_val is not None
+
+
+def row_weights(weight: Any, X: Any, name: str = "sample_weight") -> NDArray[np.float64]:
+    """Sample weights of a table; ones where there are none."""
+    if X is None:
+        return np.empty(0)
+    if weight is None:
+        return np.ones(row_count(X))
+    values = np.asarray(weight, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(row_count(X), float(values))
+    if values.shape != (row_count(X),):
+        raise ValueError(f"{name} needs one number per row, {row_count(X)}, got {values.shape}")
+    if not np.isfinite(values).all() or values.min() < 0 or values.sum() == 0:
+        raise ValueError(f"{name} must be finite, not negative, and not zero everywhere")
+    return values
+
+
+def refuse_split_validation(X: Any, X_val: Any) -> None:
+    """Refuse X_val that a search has cut like X, because it had as many rows."""
+    if X_val is None or row_count(X) != row_count(X_val):
+        return
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_fit_and_score":  # scikit-learn's searches and cross-validation
+            raise ValueError(
+                "X_val has as many rows as X, and scikit-learn's search splits everything of that "
+                "length: validation rows would be lost; leave one row of X_val out"
+            )

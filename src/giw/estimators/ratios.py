@@ -1,10 +1,9 @@
-"""A density ratio by its name, at training points and, cross-fitted, at validation points."""
+"""Density ratios by their names, as weights of mean one that leave enough training rows in use."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,16 @@ RATIOS: dict[str, Callable[[], Any]] = {
     "lsif": LSIF,
     "ulsif": ULSIF,
     "rulsif": RULSIF,
-    "classifier": ClassifierRatio,
+    "classifier": lambda: ClassifierRatio(features="linear", ridge=0.03, balanced=True),
 }
 
 
+class WeightsError(ValueError):
+    """Weights of a user's own making are no weights."""
+
+
 def ratio_named(weights: Any) -> Any:
-    """An estimator with ``fit`` and ``weigh``, or a function of (z_train, z_val, val_weight)."""
+    """An estimator with ``fit`` and ``weight_``, or a function of (z_train, z_val, val_weight)."""
     if isinstance(weights, str):
         if weights not in RATIOS:
             raise ValueError(
@@ -48,48 +51,33 @@ def ratio_named(weights: Any) -> Any:
     raise ValueError(f"weights must be a name, a function, an estimator or None; got {weights!r}")
 
 
-@dataclass(frozen=True)
-class FittedRatio:
-    """Mean-one weights, and what a fit without each fold says about the fold."""
+def inside_ratio(
+    weights: Any, z: Vector, z_target: Vector, *, least_effective: float = 0.1
+) -> Vector:  # (n,)
+    """Weights of training rows (n, d) towards target rows (k, d), mean one.
 
-    weight: Vector  # (n,) at training points
-    left_out: Vector | None  # (m,) at validation points left out of the fit
-    by_fold: dict[int, Vector]  # fold → (n,) at training points, fitted without the fold
-
-
-def fit_ratio(
-    ratio: Any,
-    z: Vector,  # (n, d)
-    z_val: Vector,  # (m, d)
-    inside: Vector,  # (m,)
-    fold: NDArray[np.int64],  # (n,)
-    val_fold: NDArray[np.int64],  # (m,)
-) -> FittedRatio:
-    """Fit a ratio to everything, and again without each fold.
-
-    A plain function cannot weigh points that it was not fitted to: it has no ``left_out``.
+    Parameters
+    ----------
+    weights : str, estimator, function or None
+        As in :class:`giw.ReweightedClassifier`.
+    least_effective : float, default=0.1
+        Weights are drawn towards one until so large a share of the rows is effective.
     """
+    if weights is None:
+        return np.ones(len(z))
+    ratio = ratio_named(weights)
     with warnings.catch_warnings():
-        # few effective points are dealt with by the caller: weights are shrunk, and it says so
-        warnings.simplefilter("ignore", EffectiveSampleSizeWarning)
-        if not hasattr(ratio, "weigh"):
-            return FittedRatio(_checked(ratio(z, z_val, inside), len(z)), None, {})
-        weight = _checked(clone(ratio).fit(z, z_val, inside).weight_, len(z))
-        left_out, by_fold = np.ones(len(z_val)), {}
-        for k in np.unique(val_fold):
-            keep, mine = val_fold != k, val_fold == k
-            if inside[keep].sum() > 0 and (fold != k).any():
-                rest = clone(ratio).fit(z[fold != k], z_val[keep], inside[keep])
-                left_out[mine] = rest.weigh(z_val[mine])
-                by_fold[int(k)] = np.asarray(rest.weigh(z), dtype=np.float64)
-    return FittedRatio(weight, left_out, by_fold)
-
-
-def _checked(weight: Any, n: int) -> Vector:
-    """Weights of a user's own making may be on any scale, but not negative."""
-    values = np.asarray(weight, dtype=np.float64)
-    if values.shape != (n,):
-        raise ValueError(f"weights must give one weight per training point, got {values.shape}")
-    if not np.isfinite(values).all() or values.min() < 0 or values.sum() <= 0:
-        raise ValueError("weights gave values that are negative, infinite, missing or all zero")
-    return values / values.mean()
+        warnings.simplefilter("ignore", EffectiveSampleSizeWarning)  # dealt with below
+        if hasattr(ratio, "weigh"):
+            weight = np.asarray(ratio.fit(z, z_target).weight_, dtype=np.float64)
+        else:
+            weight = np.asarray(ratio(z, z_target, np.ones(len(z_target))), dtype=np.float64)
+    if weight.shape != (len(z),):
+        raise WeightsError(f"weights must give one weight per training point, got {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0 or weight.sum() <= 0:
+        raise WeightsError("weights gave values that are negative, infinite, missing or all zero")
+    weight = weight / weight.mean()
+    # shrinking by rho leaves n / (1 + rho^2 v) effective rows
+    allowed, variance = 1 / least_effective - 1, float(np.var(weight))
+    rho = 1.0 if variance <= allowed else float(np.sqrt(allowed / variance))
+    return 1 - rho + rho * weight

@@ -15,6 +15,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def as_frame(X: Any) -> Any:
+    """Frames of polars and of others that have ``to_pandas`` as pandas; the rest as it came."""
+    return X.to_pandas() if hasattr(X, "to_pandas") and not is_frame(X) else X
+
+
 def row_count(X: Any) -> int:
     """Rows of anything that can be made a table."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X))
@@ -72,3 +77,12 @@ def as_rows(X: Any, name: str) -> Any:
             f"{name}.toarray(), or reduce it first, for example with TruncatedSVD"
         )
     return X if is_frame(X) else np.asarray(X)
+
+
+def row_hashes(X: Any) -> NDArray[np.uint64]:
+    """A number for each row by which the row is known again, (n,)."""
+    import pandas as pd
+
+    frame = X if is_frame(X) else pd.DataFrame(np.asarray(X))
+    frame = frame.astype(object).astype(str)
+    return np.sort(pd.util.hash_pandas_object(frame, index=False).to_numpy())

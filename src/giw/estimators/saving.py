@@ -269,12 +269,16 @@ class _Reader:
             raise ValueError(f"{self.folder} asks for the class {value['class']!r}: refused")
         kind = known[value["class"]]
         if value[KIND] == "record":
-            return kind(**self._all(value["fields"]))
+            now = {field.name for field in fields(kind)}
+            kept = {name: item for name, item in value["fields"].items() if name in now}
+            return kind(**self._all(kept))
         # a setting of an older version that is gone has done its work when the model was fitted
         known_settings = kind._get_param_names()
         params = {name: item for name, item in value["params"].items() if name in known_settings}
         estimator = kind(**self._all(params))
         vars(estimator).update(self._all(value["state"]))
+        if hasattr(estimator, "_adopt"):
+            estimator._adopt()
         return estimator
 
     def _net(self, value: Json) -> nn.Module:
@@ -337,8 +341,13 @@ def _known_classes() -> dict[str, Any]:
     import giw.nets
     import giw.support
     import giw.weights
+    from giw.estimators.candidates import Mapped
+    from giw.estimators.fitting import CountedFromZero
+    from giw.estimators.stack import LeftOut
+    from giw.tables.encoder import CategoryColumn, EmptyColumn, Encoder, NumberColumn
 
-    found = {}
+    inner = (Mapped, CountedFromZero, LeftOut, Encoder, NumberColumn, CategoryColumn, EmptyColumn)
+    found: dict[str, Any] = {kind.__name__: kind for kind in inner}
     for room in (giw.weights, giw.support, giw.estimators, giw.nets):
         for name in room.__all__:
             value = getattr(room, name)

@@ -1,27 +1,18 @@
-r"""How good is a model in the world that the validation data come from?
+r"""How good is a model on the test distribution, by validation points that it has not seen?
 
-The validation mean is right on average and, with few labels, wide. Training points inside the
-support say something too, once they are weighted: their mean estimates the risk inside the
-support, with a bias that nobody knows. What they say is believed as far as both agree,
+The estimate is their mean loss. For accuracy the interval is the exact one of Clopper and Pearson
+[1]_, which covers at least as often as it says for any number of points and any accuracy; for other
+losses it is Student's. Weighted training points could narrow it by a tenth at most, and an interval
+that believes them covers too little where labels changed.
 
-.. math:: a = \frac{r}{1 + (d / 1.2)^6},
-
-where d is the disagreement :math:`\alpha (\bar\ell_{\rm in} - \hat\mu_w)` in units of its standard
-error and r the share of its variance that is the validation points'. The estimate moves towards
-them, :math:`\hat R = \bar\ell_{\rm val} - \tfrac14 a\, \alpha (\bar\ell_{\rm in} - \hat\mu_w)`. The
-interval does not move: it stays around the validation mean, and its part that is due to inside
-points shrinks by the factor :math:`1 - 0.15\, a`.
-
-Why that is safe: without bias, agreement means that the validation mean is close to the truth,
-which then lies well within the shorter interval. With a bias of any size, all that can be lost are
-validation means between 0.85 and 1 times the half width away from the truth, on one side: 2.3 %. In
-the normal approximation a nominal 95 % covers 94.8 % without bias and at least 92.7 % with any (a
-test integrates it).
+References
+----------
+.. [1] Clopper and Pearson, Biometrika 26(4):404-413, 1934.
 """
 
 from __future__ import annotations
 
-import inspect
+import html
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,56 +20,41 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
-from sklearn.base import BaseEstimator, is_classifier
+from scipy.stats import beta, norm, t
+from sklearn.base import is_classifier
 
-from giw.checks import as_generator, as_labels, check_positive
-from giw.estimators.folds import stratified_folds
-from giw.estimators.inputs import check_estimator_instance, check_same_columns
-from giw.estimators.ratios import fit_ratio
-from giw.estimators.rows import as_rows, rows_of
-from giw.estimators.static_weights import effective_trust, likelihood_trust, shrunk
-from giw.estimators.weighted_fit import fit_plain
-from giw.support import SupportSplitter
-from giw.tables import encoded
-from giw.weights import ClassifierRatio
+from giw.checks import as_generator, as_labels, callers_level, check_positive
+from giw.estimators.features import features_and_split
+from giw.estimators.inputs import check_same_columns
+from giw.estimators.rows import as_frame, as_rows, row_hashes
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-LARGEST_SAY = 0.25  # of weighted training points in the estimate
-MOST_NARROWER = 0.15  # more is narrower, and covers less where training points are biased
-AGREEMENT = 1.2  # standard errors up to which both count as saying the same
-LEAST_EFFECTIVE = 0.05
-MOST_LABELS = 10**7
+MOST_LABELS = 10**7  # where the search for a number of labels ends
 
 
 @dataclass(frozen=True)
 class RiskEstimate:
-    """Expected loss in the test distribution, or accuracy, with a confidence interval.
+    """Expected loss on the test distribution, or accuracy, with a confidence interval.
 
     Attributes
     ----------
     estimate : float
-        Estimated mean of the loss, or of the accuracy, on the test distribution.
+        Mean of the validation points.
     interval : tuple of two floats
-        Its interval.
+        Confidence interval of the mean.
     confidence : float
-        Probability that the intervals are meant to cover.
+        Probability that it is meant to cover.
     metric : str
         "accuracy" (more is better), "squared error" or the name of the loss.
-    val_estimate : float
-        Validation points alone.
-    val_interval : tuple of two floats
-        Their interval; narrower only where it is cut off at 0 or 1.
-    train_estimate : float or None
-        Weighted training points alone: the risk inside the training support.
-    train_say : float
-        The weight that they got in the estimate, at most 0.25. The interval is around the
-        validation points' mean.
-    alpha : float
-        Share of validation points inside the training support.
     points : int
         Number of validation points.
+    spread : float
+        Variance of one point, for :func:`giw.labels_needed`.
+    alpha : float or None
+        Share of validation points inside the training support.
+    inside_estimate, outside_estimate : float or None
+        Means inside and outside, where there are such points.
     notes : tuple of str
         What a reader should know of how the estimate was made.
     """
@@ -87,14 +63,12 @@ class RiskEstimate:
     interval: tuple[float, float]
     confidence: float
     metric: str
-    val_estimate: float
-    val_interval: tuple[float, float]
-    train_estimate: float | None
-    train_say: float
-    alpha: float
     points: int
+    spread: float
+    alpha: float | None = None
+    inside_estimate: float | None = None
+    outside_estimate: float | None = None
     notes: tuple[str, ...] = ()
-    _parts: _Parts | None = None
 
     @property
     def width(self) -> float:
@@ -104,63 +78,38 @@ class RiskEstimate:
     def summary(self) -> str:
         """The estimate in a few lines of plain text."""
         low, high = self.interval
-        val_low, val_high = self.val_interval
         lines = [
             f"{self.metric} {self.estimate:.3f}, {self.confidence:.0%} interval "
-            f"{low:.3f} to {high:.3f}",
-            f"{self.points} validation points alone: {self.val_estimate:.3f}, "
-            f"{val_low:.3f} to {val_high:.3f}",
+            f"{low:.3f} to {high:.3f}, from {self.points} validation points"
         ]
-        if self.train_estimate is not None:
+        if self.alpha is not None:
+            parts = (("inside", self.inside_estimate), ("outside", self.outside_estimate))
             lines.append(
-                f"weighted training points, inside the support ({self.alpha:.0%} of validation): "
-                f"{self.train_estimate:.3f}, used with weight {self.train_say:.2f}"
+                f"{self.alpha:.0%} of them inside the training support; "
+                + ", ".join(f"{name} {value:.3f}" for name, value in parts if value is not None)
             )
         return "\n".join([*lines, *self.notes])
 
+    def __repr__(self) -> str:
+        """The first line of the summary."""
+        return f"RiskEstimate({self.summary().splitlines()[0]})"
 
-@dataclass(frozen=True)
-class _Parts:
-    """Variance of one validation point, inside part and rest, and what training adds."""
-
-    inside: float  # of alpha · inside mean, times m
-    rest: float  # of everything else, times m
-    train: float  # of alpha · weighted training mean
-    gap: float  # alpha · (inside mean − weighted training mean)
-
-    def combine(self, m: float) -> tuple[float, float]:
-        """Say of the training points, and variance of the validation mean with m labels.
-
-        The variance is what is left when agreement has made the inside part narrower.
-        """
-        inside = self.inside / m
-        agree = 0.0
-        if inside > 0:
-            disagreement = self.gap**2 / (inside + self.train) / AGREEMENT**2
-            agree = inside / (inside + self.train) / (1 + disagreement**3)
-        return LARGEST_SAY * agree, self.rest / m + (1 - MOST_NARROWER * agree) ** 2 * inside
+    def _repr_html_(self) -> str:
+        return "<p>" + "<br>".join(map(html.escape, self.summary().splitlines())) + "</p>"
 
 
 def risk_from_losses(
-    val_loss: Vector,
-    inside: Vector | None = None,
-    train_loss: Vector | None = None,
-    weight: Vector | None = None,
+    val_loss: Vector,  # (m,)
     *,
     confidence: float = 0.95,
     metric: str = "loss",
 ) -> RiskEstimate:
-    """Combine losses of validation points and of weighted training points.
+    """Mean of losses and its confidence interval.
 
     Parameters
     ----------
     val_loss : array of shape (m,)
-        Of a model that has not seen these points.
-    inside : array of shape (m,), optional
-        Membership of each in the training support; all if not given.
-    train_loss, weight : arrays of shape (n,), optional
-        Losses of the model, or of its like, on training points that it has not seen, and their
-        weights. Without them the validation points are alone.
+        Of a model that has not seen these points. If all are 0 or 1, the interval is exact.
     confidence : float, default=0.95
         Probability that the interval is meant to cover; more of it makes it wider.
     metric : str, default="loss"
@@ -171,55 +120,20 @@ def risk_from_losses(
     m = len(val_loss)
     if m < 2:
         raise ValueError(f"need at least two validation points for an interval, got {m}")
-    member = np.ones(m) if inside is None else np.asarray(inside, dtype=np.float64)
-    binary = bool(np.isin(val_loss, (0.0, 1.0)).all())
-    # two successes and two failures more (Agresti and Coull): ten of ten right is not certainty
-    extra = 4.0 if binary else 0.0
-    alpha = float(member.mean())
-    mean = float((val_loss.sum() + extra / 2) / (m + extra))
-    inner_count = member.sum() + alpha * extra
-    inner = float((member @ val_loss + alpha * extra / 2) / inner_count) if alpha > 0 else mean
-    if binary:
-        total, within = mean * (1 - mean), inner * (1 - inner)
+    mean, level = float(np.mean(val_loss)), 0.5 + confidence / 2
+    if np.isin(val_loss, (0.0, 1.0)).all():
+        right, tail = float(np.sum(val_loss)), 1 - level
+        interval = (
+            float(beta.ppf(tail, right, m - right + 1)) if right else 0.0,
+            float(beta.isf(tail, right + 1, m - right)) if right < m else 1.0,
+        )
+        smoothed = (right + 2) / (m + 4)  # ten of ten right is no variance of zero
+        spread = smoothed * (1 - smoothed)
     else:
-        total = float(np.var(val_loss, ddof=1))
-        within = float(member @ np.square(val_loss - inner)) / max(float(member.sum()) - 1, 1.0)
-    inside_variance = min(alpha * within, total)
-    parts = _Parts(inside_variance, total - inside_variance, 0.0, 0.0)
-    train_mean = None
-    if train_loss is not None and weight is not None and alpha > 0:
-        share = weight / weight.sum()
-        train_mean = float(share @ train_loss)
-        variance = float(np.square(share) @ np.square(train_loss - train_mean))
-        # no error among a handful of effective points is no certainty either
-        variance = max(variance, float(np.square(share).sum()) * within * 0.5)
-        parts = replace(parts, train=alpha**2 * variance, gap=alpha * (inner - train_mean))
-    quantile = norm.ppf(0.5 + confidence / 2) if binary else t.ppf(0.5 + confidence / 2, m - 1)
-    say, variance = (0.0, total / (m + extra)) if train_mean is None else parts.combine(m + extra)
-    # the interval stays around the cautious mean; the estimate is the plain one, moved
-    plain = float(val_loss.mean())
-    plain_inner = float(member @ val_loss / member.sum()) if alpha > 0 else plain
-    gap = 0.0 if train_mean is None else alpha * (plain_inner - train_mean)
-    estimate = plain - say * gap
-    bounds = (0.0, 1.0) if binary else (-np.inf, np.inf)
-
-    def interval(center: float, spread: float) -> tuple[float, float]:
-        half = float(quantile) * float(np.sqrt(spread))
-        return max(bounds[0], center - half), min(bounds[1], center + half)
-
-    return RiskEstimate(
-        estimate=estimate,
-        interval=interval(mean, variance),
-        confidence=confidence,
-        metric=metric,
-        val_estimate=plain,
-        val_interval=interval(mean, total / (m + extra)),
-        train_estimate=train_mean,
-        train_say=say,
-        alpha=alpha,
-        points=m,
-        _parts=parts,
-    )
+        spread = float(np.var(val_loss, ddof=1))
+        half = float(t.ppf(level, m - 1) * np.sqrt(spread / m))
+        interval = mean - half, mean + half
+    return RiskEstimate(mean, interval, confidence, metric, m, spread)
 
 
 def estimate_risk(
@@ -230,72 +144,76 @@ def estimate_risk(
     y_val: Any,
     *,
     loss: Loss | None = None,
-    fitted_to_train: bool = True,
     confidence: float = 0.95,
-    n_folds: int = 5,
     random_state: Any = None,
+    fitted_to_train: Any = "deprecated",
+    n_folds: Any = "deprecated",
 ) -> RiskEstimate:
-    """Accuracy of a fitted model in the test distribution, or any mean loss, with an interval.
-
-    Validation points must not have been used to fit the model: for models that use them, such as
-    :class:`giw.ReweightedClassifier`, see :func:`giw.select`, which cross-fits.
+    """Accuracy of a fitted model on the test distribution, or any mean loss, with an interval.
 
     Parameters
     ----------
-    model : fitted scikit-learn estimator
-        Or anything with ``predict``, if ``fitted_to_train`` is False.
+    model : anything with ``predict``
+        It must not have been fitted to the validation points. An estimator of giw that was is
+        refused: it knows its rows. Its own ``left_out_score_``, or :func:`giw.select`, tells how
+        good it is.
     X, y : training data
-        Inside the support they join the estimate, weighted by how common points like them are in
-        the test distribution.
+        They say which validation points lie inside the training support.
     X_val, y_val : validation data
         From the test distribution.
-    loss : function of (labels, predictions) to an array of shape (n,), optional
+    loss : function of (labels, predictions) to an array of shape (m,), optional
         If not given: accuracy for classifiers, squared error for regressors.
-    fitted_to_train : bool, default=True
-        A model is too good on points that it was fitted to. If True, copies of it are fitted to
-        folds of the training data, and each training point is judged by a copy that has not seen
-        it. If False, X is taken as data that the model has not seen.
     confidence : float, default=0.95
         Probability that the interval is meant to cover; more of it makes it wider.
-    n_folds : int, default=5
-        Folds in which models are fitted anew; more of them cost more fits, each on more rows.
     random_state : int, numpy generator or None, default=None
         Seeds the random draws; None draws anew every time.
+    fitted_to_train, n_folds : deprecated
+        Without effect since 0.2: training points do not enter the interval any more.
     """
     generator = as_generator(random_state)
     if not hasattr(model, "predict") or isinstance(model, type):
         raise ValueError(f"model must be a fitted estimator with predict, got {model!r}")
-    if fitted_to_train:
-        check_estimator_instance(model, "model")
-    X, X_val, y, y_val = _data(X, y, X_val, y_val)
+    for name, value in (("fitted_to_train", fitted_to_train), ("n_folds", n_folds)):
+        if value != "deprecated":
+            text = f"{name} has no effect since 0.2: the interval is of validation points alone"
+            warnings.warn(text, FutureWarning, stacklevel=callers_level())
+    X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
     if len(y_val) < 2:
         raise ValueError(f"need at least two validation points for an interval, got {len(y_val)}")
-    measure, metric = _measure(model, loss)
+    measure, metric = measure_of(model, loss)
     _check_kind(model, y, "y")
     _check_kind(model, y_val, "y_val")
+    notes = refuse_known_rows(model, X_val)
     val_loss = measure(y_val, model.predict(X_val))
-    notes: tuple[str, ...] = ()
-    if fitted_to_train:
-        fold = stratified_folds(_strata(model, y), min(n_folds, len(y)), generator)
-        train_loss = np.zeros(len(y))
-        for k in np.unique(fold):
-            with warnings.catch_warnings():
-                # copies get no validation data on purpose; the note below says so, once
-                warnings.filterwarnings("ignore", "no validation data", UserWarning)
-                copy = fit_plain(model, rows_of(X, fold != k), y[fold != k])
-            train_loss[fold == k] = measure(y[fold == k], copy.predict(rows_of(X, fold == k)))
-        adapts = "X_val" in inspect.signature(model.fit).parameters
-        notes = (
-            "training points were judged by copies fitted without them"
-            + ", and without validation data" * adapts,
+    found = risk_from_losses(val_loss, confidence=confidence, metric=metric)
+    inside = features_and_split(X, X_val, generator)[2]
+    return replace(
+        found, notes=notes, alpha=float(inside.mean()),
+        inside_estimate=float(val_loss[inside].mean()) if inside.any() else None,
+        outside_estimate=float(val_loss[~inside].mean()) if not inside.all() else None,
+    )  # fmt: skip
+
+
+def refuse_known_rows(model: Any, X_val: Any, *, most: float = 0.5) -> tuple[str, ...]:
+    """Refuse validation rows that a model was fitted to; a few alike may be other rows.
+
+    Parameters
+    ----------
+    most : float, default=0.5
+        Share of known rows from which on they are refused; below it a note counts them.
+    """
+    known = getattr(model, "val_rows_", None)
+    if known is None or not len(known):
+        return ()
+    again = int(np.isin(row_hashes(X_val), known).sum())
+    if again > most * len(X_val):
+        raise ValueError(
+            f"{again} of {len(X_val)} validation points were used to fit this "
+            f"{type(model).__name__}, and it looks better on them than it is; pass points that it "
+            "has not seen, or see its left_out_score_ and giw.select"
         )
-    else:
-        train_loss = measure(y, model.predict(X))
-    inside, weight = inside_and_weight(X, X_val, generator)
-    found = risk_from_losses(
-        val_loss, inside, train_loss, weight, confidence=confidence, metric=metric
-    )
-    return replace(found, notes=notes)
+    note = f"{again} of {len(X_val)} validation points look like rows that the model was fitted to"
+    return (note,) * (again > 0)
 
 
 def labels_needed(risk: RiskEstimate, width: float) -> int:
@@ -316,51 +234,21 @@ def labels_needed(risk: RiskEstimate, width: float) -> int:
             f"risk must be what giw.estimate_risk gives back, got {type(risk).__name__}"
         )
     width = check_positive(width, "width")
-    if risk._parts is None:
-        raise ValueError("this estimate does not know its variance; make it by estimate_risk")
-    parts, quantile = risk._parts, float(norm.ppf(0.5 + risk.confidence / 2))
-
-    def wide(m: int) -> bool:
-        return 2 * quantile * float(np.sqrt(parts.combine(m)[1])) > width
-
-    low, high = risk.points, risk.points
-    while wide(high):
-        low, high = high, 2 * high
-        if high > MOST_LABELS:
-            raise ValueError(
-                f"more than {MOST_LABELS:,} labels are needed for a width of {width:g}; ask for a "
-                "wider interval"
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if wide(middle) else (low, middle)
-    return max(high - risk.points, 0)
+    quantile = float(norm.ppf(0.5 + risk.confidence / 2))
+    needed = np.ceil(risk.spread * (2 * quantile / width) ** 2)
+    if needed > MOST_LABELS:
+        raise ValueError(
+            f"more than {MOST_LABELS:,} labels are needed for a width of {width:g}; ask for a "
+            "wider interval"
+        )
+    return max(int(needed) - risk.points, 0)
 
 
-def inside_and_weight(X: Any, X_val: Any, generator: np.random.Generator) -> tuple[Vector, Vector]:
-    """Membership of validation points in the training support, (m,), and training weights, (n,).
-
-    Weights are those of the points x alone. Weights that know the losses would repeat what the
-    validation points say, and the interval would count it twice.
-    """
-    z, z_val = encoded(X, X_val)
-    seed = int(generator.integers(2**31))
-    splitter = SupportSplitter(level=max(0.05, 1.5 / len(z)), random_state=seed)
-    inside = np.asarray(splitter.fit(z).split(z_val).inside, dtype=np.float64)
-    if inside.sum() < 2:
-        return inside, np.ones(len(z))
-    folds = min(5, len(z_val))
-    fold = stratified_folds(np.zeros(len(z)), folds, generator)
-    val_fold = stratified_folds(np.zeros(len(z_val)), folds, generator)
-    ratio = ClassifierRatio(features="linear", ridge=0.1, balanced=True)
-    fitted = fit_ratio(ratio, z, z_val, inside, fold, val_fold)
-    trust = 1.0 if fitted.left_out is None else likelihood_trust(fitted.left_out, inside)
-    allowed = effective_trust(fitted.weight, LEAST_EFFECTIVE * len(z))
-    return inside, shrunk(fitted.weight, min(trust, allowed))
-
-
-def _data(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
-    points, val_points = as_rows(X, "X"), as_rows(X_val, "X_val")
+def both_tables(
+    X: Any, y: Any, X_val: Any, y_val: Any
+) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
+    """Rows and labels of both tables, checked."""
+    points, val_points = as_rows(as_frame(X), "X"), as_rows(as_frame(X_val), "X_val")
     check_same_columns(points, val_points)
     for values, name in ((y, "y"), (y_val, "y_val")):
         if values is None:
@@ -369,7 +257,7 @@ def _data(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, NDArray[Any
     return points, val_points, labels, val_labels
 
 
-def _classifies(model: Any) -> bool:
+def classifies(model: Any) -> bool:
     """Also of a model that is not scikit-learn's."""
     try:
         return bool(is_classifier(model))
@@ -389,7 +277,8 @@ def _check_kind(model: Any, y: NDArray[Any], name: str) -> None:
         )
 
 
-def _measure(model: BaseEstimator, loss: Loss | None) -> tuple[Callable[..., Vector], str]:
+def measure_of(model: Any, loss: Loss | None) -> tuple[Callable[..., Vector], str]:
+    """A function of labels and predictions to losses (or right answers), and its name."""
     if loss is not None and not callable(loss):
         raise ValueError(
             f"loss must be a function of (labels, predictions), got {loss!r}; None is accuracy, or "
@@ -397,7 +286,7 @@ def _measure(model: BaseEstimator, loss: Loss | None) -> tuple[Callable[..., Vec
         )
     if loss is not None:
         return lambda y, found: _losses(loss, y, found), getattr(loss, "__name__", "loss")
-    if _classifies(model):
+    if classifies(model):
         return lambda y, found: (np.asarray(found) == y).astype(np.float64), "accuracy"
     return lambda y, found: np.square(np.asarray(found, dtype=np.float64) - y), "squared error"
 
@@ -412,7 +301,3 @@ def _losses(loss: Loss, y: NDArray[Any], found: NDArray[Any]) -> Vector:
     if not np.isfinite(values).all():
         raise ValueError("loss gave NaN or infinite values")
     return values
-
-
-def _strata(model: BaseEstimator, y: NDArray[Any]) -> NDArray[Any]:
-    return y if _classifies(model) else np.zeros(len(y))

@@ -1,7 +1,8 @@
-"""Choose a model by its risk in the test distribution, and what to label next."""
+"""Choose a model by its risk on the test distribution, and what to label next."""
 
 from __future__ import annotations
 
+import html
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,30 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 
 from giw.checks import as_generator, check_count
-from giw.estimators.folds import stratified_folds
+from giw.estimators.features import features_and_split
+from giw.estimators.fitting import fit_weighted
+from giw.estimators.folds import folds_of
 from giw.estimators.inputs import check_estimator_instance
-from giw.estimators.rows import as_rows, rows_of
-from giw.estimators.weighted_fit import fit_plain
+from giw.estimators.reweighted import Reweighted
+from giw.estimators.rows import as_frame, as_rows, rows_of
 from giw.judging.risk import (
     Loss,
     RiskEstimate,
-    _classifies,
-    _data,
-    _measure,
-    _strata,
-    inside_and_weight,
+    both_tables,
+    classifies,
+    measure_of,
     risk_from_losses,
 )
-from giw.support import SupportSplitter
-from giw.tables import encoded
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The model that does best in the test distribution, as far as can be told.
+    """The model that does best on the test distribution, as far as can be told.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Selection:
     model : estimator
         It, fitted to all data.
     risks : dict of str to RiskEstimate
-        Cross-fitted, for every candidate.
+        Of left-out validation points, for every model.
     order : tuple of str
         Names, the best first.
     """
@@ -61,79 +61,107 @@ class Selection:
             for name in self.order
         )
 
+    def __repr__(self) -> str:
+        """The first line of the summary."""
+        return f"Selection({self.summary().splitlines()[0]}; {len(self.order)} models)"
+
+    def _repr_html_(self) -> str:
+        return "<p>" + "<br>".join(map(html.escape, self.summary().splitlines())) + "</p>"
+
 
 def select(
-    models: Mapping[str, Any] | Sequence[Any],
-    X: Any,
-    y: Any,
-    X_val: Any,
-    y_val: Any,
+    models: Mapping[str, Any] | Sequence[Any] | Reweighted,
+    X: Any = None,
+    y: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
     *,
     loss: Loss | None = None,
     confidence: float = 0.95,
     n_folds: int = 5,
+    groups_val: Any = None,
     random_state: Any = None,
 ) -> Selection:
-    """Pick the model with the best estimated risk in the test distribution, and fit it to all data.
+    """Pick the model with the best estimated risk on the test distribution, fitted to all data.
 
-    In each fold a part of both training and validation data is left out. Every candidate is fitted
-    to the rest, validation data included where its ``fit`` takes ``X_val`` and ``y_val``, and
-    judged on the part that it has not seen. ``GridSearchCV`` on training folds would judge by the
+    In each fold a part of the validation points is left out. Every model is fitted to training data
+    and to the rest of the validation data, where its ``fit`` takes ``X_val`` and ``y_val``, and
+    judged on the points that it has not seen. ``GridSearchCV`` on training folds would judge by the
     training distribution.
 
     Parameters
     ----------
-    models : mapping from name to estimator, or sequence of estimators
-        Unfitted; copied.
+    models : mapping from name to estimator, sequence of estimators, or a fitted stack
+        Unfitted; copied. Of a fitted :class:`giw.ReweightedClassifier` the candidates and the stack
+        are compared by what they said of left-out points, and no data are needed.
     X, y, X_val, y_val : training and validation data
         Rows and labels, as for :func:`giw.estimate_risk`.
-    loss : function of (labels, predictions) to an array of shape (n,), optional
+    loss : function of (labels, predictions) to an array of shape (m,), optional
         If not given: accuracy for classifiers, squared error for regressors.
     confidence : float, default=0.95
         Probability that the interval is meant to cover; more of it makes it wider.
     n_folds : int, default=5
-        Folds in which models are fitted anew; more of them cost more fits, each on more rows.
+        Folds of the validation points; more of them cost more fits, each on more rows.
+    groups_val : array of shape (m,), optional
+        Validation points of one group are left out together.
     random_state : int, numpy generator or None, default=None
         Seeds the random draws; None draws anew every time.
     """
+    if isinstance(models, Reweighted):
+        return _of_candidates(models, loss, confidence)
     if hasattr(models, "fit"):
         raise ValueError("models must be a list or a mapping of names to estimators, got one model")
     named = dict(models) if isinstance(models, Mapping) else _named(models)
-    if not named:
-        raise ValueError("no models to choose from")
-    for name, model in named.items():
-        check_estimator_instance(model, f"model {name!r}")
-    if loss is None and len({_classifies(model) for model in named.values()}) > 1:
-        raise ValueError(
-            "models are classifiers and regressors, and an accuracy cannot be compared with a "
-            "squared error; pass models of one kind, or a loss that judges both"
-        )
+    _check_models(named, loss)
     generator = as_generator(random_state)
-    X, X_val, y, y_val = _data(X, y, X_val, y_val)
-    folds = min(n_folds, len(y), len(y_val))
+    X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
+    groups = len(y_val) if groups_val is None else len(np.unique(groups_val))
+    folds = min(n_folds, groups)
     if folds < 2:
         raise ValueError(f"need at least two folds and two validation points, got {folds}")
-    first = next(iter(named.values()))
-    fold = stratified_folds(_strata(first, y), folds, generator)
-    val_fold = stratified_folds(_strata(first, y_val), folds, generator)
-    inside, weight = inside_and_weight(X, X_val, generator)
+    strata = y_val if classifies(next(iter(named.values()))) else np.zeros(len(y_val))
+    fold = folds_of(strata, folds, generator, groups_val)
     risks = {}
     for name, model in named.items():
-        measure, metric = _measure(model, loss)
-        train_loss, val_loss = np.zeros(len(y)), np.zeros(len(y_val))
+        measure, metric = measure_of(model, loss)
+        val_loss = np.zeros(len(y_val))
+        # a model that takes no validation data needs one fit for all folds
+        plain = None if _takes_validation(model) else _fit(model, X, y, X_val, y_val)
         for k in range(folds):
-            out, val_out = fold == k, val_fold == k
-            fitted = _fit(
-                model, rows_of(X, ~out), y[~out], rows_of(X_val, ~val_out), y_val[~val_out]
-            )
-            train_loss[out] = measure(y[out], fitted.predict(rows_of(X, out)))
-            val_loss[val_out] = measure(y_val[val_out], fitted.predict(rows_of(X_val, val_out)))
-        risks[name] = risk_from_losses(
-            val_loss, inside, train_loss, weight, confidence=confidence, metric=metric
-        )
-    sign = -1 if loss is None and risks[next(iter(risks))].metric == "accuracy" else 1
-    order = tuple(sorted(risks, key=lambda name: sign * risks[name].estimate))
+            out = fold == k
+            fitted = plain or _fit(model, X, y, rows_of(X_val, ~out), y_val[~out])
+            val_loss[out] = measure(y_val[out], fitted.predict(rows_of(X_val, out)))
+        risks[name] = risk_from_losses(val_loss, confidence=confidence, metric=metric)
+    order = _ordered(risks)
     return Selection(order[0], _fit(named[order[0]], X, y, X_val, y_val), risks, order)
+
+
+def _of_candidates(model: Reweighted, loss: Loss | None, confidence: float) -> Selection:
+    """Candidates of a fitted stack, by what fits without the point said of it."""
+    left_out = getattr(model, "left_out_", None)
+    if left_out is None:
+        raise ValueError("this model has left out no validation points; fit it to at least two")
+    measure, metric = measure_of(model, loss)
+    found = dict(zip(left_out.names, left_out.prediction, strict=True)) | {"stack": left_out.mixed}
+    classes = getattr(model, "classes_", None)
+    risks = {
+        name: risk_from_losses(
+            measure(left_out.y, said if classes is None else classes[said.argmax(axis=1)]),
+            confidence=confidence,
+            metric=metric,
+        )
+        for name, said in found.items()
+        if name == "stack" or name in model.candidates_
+    }
+    order = _ordered(risks)
+    best = model if order[0] == "stack" else model.candidates_[order[0]]
+    return Selection(order[0], best, risks, order)
+
+
+def _ordered(risks: Mapping[str, RiskEstimate]) -> tuple[str, ...]:
+    """Names, the best first: of accuracy more is better, of a loss less."""
+    sign = -1 if next(iter(risks.values())).metric == "accuracy" else 1
+    return tuple(sorted(risks, key=lambda name: sign * risks[name].estimate))
 
 
 def label_first(
@@ -164,29 +192,24 @@ def label_first(
     random_state : int, numpy generator or None, default=None
         Seeds the random draws; None draws anew every time.
     """
-    X, X_unlabelled = as_rows(X, "X"), as_rows(X_unlabelled, "X_unlabelled")
+    X = as_rows(as_frame(X), "X")
+    X_unlabelled = as_rows(as_frame(X_unlabelled), "X_unlabelled")
     m = len(X_unlabelled)
     if check_count(n_points, "n_points", least=1) > m:
         raise ValueError(
             f"n_points must lie between 1 and {m}, the number of unlabelled points, got {n_points}"
         )
-    generator = as_generator(random_state)
-    z, z_val = encoded(X, X_unlabelled)
-    splitter = SupportSplitter(
-        level=max(0.05, 1.5 / len(z)), random_state=int(generator.integers(2**31))
-    )
-    split = splitter.fit(z).split(z_val)
-    posterior = np.asarray(split.posterior, dtype=np.float64)
+    z, z_new, inside = features_and_split(X, X_unlabelled, as_generator(random_state))
     unsure = np.full(m, 0.5)
     if hasattr(model, "predict_proba"):
         probability = np.asarray(model.predict_proba(X_unlabelled))
         classes = probability.shape[1]
         unsure = (1 - probability.max(axis=1)) * classes / max(classes - 1, 1)
-    # of the points outside, the strangest first: some lie just beyond the last training row
-    score = np.asarray(split.score, dtype=np.float64)
-    strange = (score - score.min()) / max(float(np.ptp(score)), 1e-12)
-    value = (1 - posterior) * (1 + strange) / 2 + posterior * unsure / 2  # (m,)
-    return _spread_out(value, z_val, n_points)
+    # of the points outside, the farthest first: some lie just beyond the last training row
+    near = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(z[:10_000])
+    distance = near.kneighbors(z_new)[0][:, 0]
+    far = distance / max(float(distance.max()), 1e-12)
+    return _spread_out(np.where(inside, unsure / 2, (1 + far) / 2), z_new, n_points)
 
 
 def _spread_out(value: NDArray[np.float64], z: NDArray[np.float64], count: int) -> Any:
@@ -202,23 +225,39 @@ def _spread_out(value: NDArray[np.float64], z: NDArray[np.float64], count: int) 
     return np.array(chosen)
 
 
+def _takes_validation(model: Any) -> bool:
+    """Whether ``fit`` takes validation data; inside a pipeline they would not be transformed."""
+    last = model
+    while isinstance(last, Pipeline):
+        last = last.steps[-1][1]
+    takes = {"X_val", "y_val"} <= set(inspect.signature(last.fit).parameters)
+    if takes and last is not model:
+        raise ValueError(
+            "a pipeline does not transform X_val for its last step; put the pipeline "
+            "inside: ReweightedClassifier(make_pipeline(…))"
+        )
+    return takes
+
+
 def _fit(model: Any, X: Any, y: Any, X_val: Any, y_val: Any) -> Any:
     """A fitted copy; validation data go to the ``fit`` that takes them."""
-    prefix, last = "", model
-    while isinstance(last, Pipeline):
-        name, last = last.steps[-1]
-        prefix += f"{name}__"
-    known = inspect.signature(last.fit).parameters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said once, by the final fit, is enough
-        if {"X_val", "y_val"} <= set(known):
-            if prefix:
-                raise ValueError(
-                    "a pipeline does not transform X_val for its last step; put the pipeline "
-                    "inside: ReweightedClassifier(make_pipeline(…))"
-                )
+        if _takes_validation(model):
             return clone(model).fit(X, y, X_val=X_val, y_val=y_val)
-        return fit_plain(model, X, y)
+        return fit_weighted(model, X, y, None)
+
+
+def _check_models(named: Mapping[str, Any], loss: Loss | None) -> None:
+    if not named:
+        raise ValueError("no models to choose from")
+    for name, model in named.items():
+        check_estimator_instance(model, f"model {name!r}")
+    if loss is None and len({classifies(model) for model in named.values()}) > 1:
+        raise ValueError(
+            "models are classifiers and regressors, and an accuracy cannot be compared with a "
+            "squared error; pass models of one kind, or a loss that judges both"
+        )
 
 
 def _named(models: Sequence[Any]) -> dict[str, Any]:

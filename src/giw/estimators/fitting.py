@@ -1,0 +1,232 @@
+"""Fitting any estimator with sample weights, and its predictions in one shape."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, config_context, is_classifier
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import ThreadpoolController
+
+from giw.estimators.rows import is_frame, rows_of
+
+Vector = NDArray[np.float64]
+
+
+def one_thread() -> Any:
+    """A context in which numerical libraries use one thread.
+
+    Threads of many small fits wait for each other wherever other programs run; fits side by side
+    (``n_jobs``) use the processors better.
+    """
+    return _threads().limit(limits=1)
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, which takes a while
+
+
+def weight_keyword(estimator: BaseEstimator) -> str:
+    """The keyword of ``fit`` that takes sample weights; an estimator without one is refused."""
+    prefix, last = "", estimator
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        prefix += f"{name}__"
+    if not takes_weights(last):
+        raise ValueError(
+            f"{type(last).__name__} takes no sample_weight in fit, so weights would be ignored; "
+            "use an estimator that does, such as HistGradientBoostingClassifier, "
+            "RandomForestClassifier or LogisticRegression"
+        )
+    return f"{prefix}sample_weight"
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Whether ``fit`` takes sample weights, or hands them on to estimators that do."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    parameters = inspect.signature(estimator.fit).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return False
+    held = getattr(estimator, "estimators", None) or getattr(estimator, "estimator", None) or []
+    members = [member for _, member in held] if isinstance(held, list) else [held]
+    members = [member for member in members if not isinstance(member, str)]  # "drop"
+    return bool(members) and all(takes_weights(member) for member in members)
+
+
+def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector | None) -> Any:
+    """A fitted copy of the estimator; where there is one class only, the constant.
+
+    Rows of weight zero are left out. Weights that are all one are not handed on, which many
+    estimators fit faster.
+    """
+    keyword: dict[str, Any] = {}
+    if weight is not None and np.any(weight != 1):
+        counts = weight > 0
+        if not counts.all():
+            X, y, weight = rows_of(X, counts), y[counts], weight[counts]
+        keyword = {weight_keyword(estimator): weight}
+    if is_classifier(estimator) and len(np.unique(y)) == 1:
+        return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
+    # with routing enabled a pipeline refuses "step__sample_weight"; here the keyword is certain
+    with config_context(enable_metadata_routing=False), one_thread():
+        if is_classifier(estimator) and type(_last_step(estimator)).__module__.startswith("xgb"):
+            classes, codes = np.unique(y, return_inverse=True)
+            if not np.array_equal(classes, np.arange(len(classes))):
+                return CountedFromZero(clone(estimator).fit(X, codes, **keyword), classes)
+        return clone(estimator).fit(X, y, **keyword)
+
+
+def refuse_text(estimator: BaseEstimator, X: Any) -> None:
+    """Name all columns of text at once, with the line that encodes them.
+
+    A base that takes text fits to a few rows; whatever else fails there is for the fits to tell.
+    """
+    if not is_frame(X):
+        return
+    text = [name for name in X.columns if _holds_text(X[name])]
+    if not text:
+        return
+    rows = X.iloc[:50]
+    try:
+        half = np.arange(len(rows)) % 2
+        clone(estimator).fit(rows, half if is_classifier(estimator) else half.astype(float))
+    except Exception as error:  # in any way that a base may fail
+        if not any(
+            word in str(error).lower()
+            for word in ("could not convert", "text", "str", "dtype", "object")
+        ):
+            return
+        raise ValueError(
+            f"columns {text!r} hold text, which {type(estimator).__name__} does not take; put an "
+            "encoder in front: make_pipeline(make_column_transformer((OneHotEncoder("
+            f"handle_unknown='ignore'), {text!r}), remainder='passthrough'), ...), or leave the "
+            "columns out"
+        ) from error
+
+
+def _holds_text(column: Any) -> bool:
+    if str(column.dtype) == "category" or column.dtype.kind in "biufmM":
+        return False
+    return any(isinstance(value, str) for value in column)
+
+
+class CountedFromZero(BaseEstimator):
+    """A fitted classifier that knows classes as 0, 1, 2, …, and labels of any kind around it."""
+
+    def __init__(self, model: Any, classes_: NDArray[Any]) -> None:
+        self.model, self.classes_ = model, classes_
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels as they were given."""
+        return self.classes_[np.asarray(self.model.predict(X), dtype=np.int64)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Columns in the order of ``classes_``."""
+        return np.asarray(self.model.predict_proba(X), dtype=np.float64)
+
+
+def predictions(
+    model: Any,
+    X: Any,  # k rows
+    classes: NDArray[Any] | None,  # (c,), none for a regression
+    *,
+    least: float = 1e-3,
+    vote: float = 0.9,
+) -> NDArray[np.float64]:
+    """Probabilities of all classes, (k, c), or predicted numbers, (k,).
+
+    Parameters
+    ----------
+    least : float, default=1e-3
+        Smaller probabilities, and those of classes that the model never saw, become this one:
+        a single confident mistake does not decide about a candidate.
+    vote : float, default=0.9
+        The probability of the predicted class where the model gives no probabilities.
+    """
+    if classes is None:
+        return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+    if hasattr(model, "predict_proba"):
+        column = np.searchsorted(classes, model.classes_)
+        probability = np.zeros((X.shape[0], len(classes)))
+        probability[:, column] = model.predict_proba(X)
+    else:
+        found = np.searchsorted(classes, np.asarray(model.predict(X)))
+        probability = np.full((X.shape[0], len(classes)), (1 - vote) / max(len(classes) - 1, 1))
+        probability[np.arange(len(found)), found] = vote
+    probability = np.maximum(probability, least)
+    return probability / probability.sum(axis=1, keepdims=True)
+
+
+def _last_step(estimator: BaseEstimator) -> BaseEstimator:
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def few_values(column: NDArray[Any], most: int) -> NDArray[Any]:
+    """A column in which every value has moved to one of at most ``most`` values of the column.
+
+    Values are cut into ``most // 2`` cells of equally many rows, and each cell into the halves
+    below and above the middle between its least and its greatest value; a value moves to the end of
+    its half. Trees put a threshold midway between neighbouring values. That is midway between two
+    cells, or the middle of one: either way the value that came and the value that it became are on
+    the same side, so that trees grown on the one treat the other alike.
+
+    Parameters
+    ----------
+    column : array of shape (n,)
+        Finite numbers, or missing ones, which stay.
+    most : int
+        At least two.
+    """
+    known = ~np.isnan(column)
+    values, place, count = np.unique(column[known], return_inverse=True, return_counts=True)  # (k,)
+    if len(values) <= most:
+        return column
+    middle = (np.cumsum(count) - count / 2) / count.sum()
+    cell = np.minimum((middle * (most // 2)).astype(np.int64), most // 2 - 1)  # (k,) ascending
+    starts = np.flatnonzero(np.r_[True, np.diff(cell) > 0])
+    sizes = np.diff(np.r_[starts, len(values)])
+    least, greatest = (np.repeat(values[at], sizes) for at in (starts, starts + sizes - 1))
+    moved = np.where(values <= (least + greatest) / 2, least, greatest)
+    result = column.copy()
+    result[known] = moved[place]
+    return result
+
+
+def binned_for(estimator: BaseEstimator, X: Any) -> Any:
+    """The table on which scikit-learn's boosted trees are fitted; other estimators get X.
+
+    Where rows have weights, scikit-learn 1.8 and later look for every edge of every bin in a pass
+    of its own, which takes several times as long as growing the trees. A column of at most
+    ``max_bins`` values is binned at once, and all candidates share the work done here.
+    """
+    if not isinstance(estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+        return X
+    categories = getattr(estimator, "categorical_features", None)
+    if categories is not None and not (isinstance(categories, str) and categories == "from_dtype"):
+        return X  # which of the columns are numbers is then for the trees to say
+    if is_frame(X):
+        result = X.copy()
+        for j, kind in enumerate(X.dtypes):
+            column = X.iloc[:, j].to_numpy() if isinstance(kind, np.dtype) else np.empty(0, object)
+            if _can_be_binned(column):
+                result.isetitem(j, few_values(column, estimator.max_bins))
+        return result
+    if X.ndim != 2 or not _can_be_binned(X):
+        return X
+    return np.stack([few_values(column, estimator.max_bins) for column in X.T], axis=1)
+
+
+def _can_be_binned(values: NDArray[Any]) -> bool:
+    """Numbers of which the middle of two can be taken."""
+    return values.dtype.kind in "iuf" and not np.isinf(values).any()

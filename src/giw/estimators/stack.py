@@ -1,0 +1,264 @@
+r"""Left-out predictions of candidates, and the weights of their mean.
+
+Of classes the stack is the mixture :math:`p(y \mid x) = \sum_k a_k\, p_k(y \mid x)` and its weights
+maximise, over the simplex,
+
+.. math:: \sum_j v_j \log \sum_k a_k\, p_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k ,
+
+with :math:`p_k` from fits without the fold of validation row j. The prior :math:`\pi` counts like
+:math:`c` more validation rows. Of numbers the stack is the mean :math:`\sum_k a_k f_k(x)` and its
+weights minimise
+
+.. math:: \sum_j v_j \Big(y_j - \sum_k a_k f_k(x_j)\Big)^2 \Big/ s^2 + c \sum_k (a_k - \pi_k)^2 ,
+
+with :math:`s^2` the smallest mean squared error of a candidate. Both problems are convex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from giw.estimators.candidates import BothTables, Candidate, Linear, Mapped, StepsAside, Tables
+from giw.estimators.fitting import predictions
+from giw.estimators.ratios import WeightsError
+from giw.estimators.rows import rows_of
+
+Vector = NDArray[np.float64]
+JUDGES: tuple[Candidate, ...] = (BothTables("balanced", 1.0), Linear())
+
+
+def stack_weights(
+    left_out_loss: Vector,  # (q, m)
+    *,
+    prior: Vector,  # (q,)
+    strength: float,
+    weight: Vector | None = None,  # (m,)
+    steps: int = 200,
+) -> Vector:  # (q,)
+    r"""Weights of a mixture by left-out log-losses; expectation and maximisation in turn.
+
+    Parameters
+    ----------
+    left_out_loss : array of shape (q, m)
+        :math:`-\log p_k(y_j \mid x_j)`.
+    prior : array of shape (q,)
+        Weights before any validation row is asked; they sum to one.
+    strength : float
+        The prior counts like so many validation rows.
+    weight : array of shape (m,), optional
+        Of the validation rows, mean one.
+    """
+    likelihood = np.exp(left_out_loss.min(axis=0) - left_out_loss)  # (q, m), at most one
+    each = np.ones(likelihood.shape[1]) if weight is None else weight
+    found = prior.copy()
+    for _ in range(steps):
+        part = found[:, None] * likelihood
+        found = (part / part.sum(axis=0)) @ each + strength * prior
+        found = found / found.sum()
+    return found
+
+
+def mean_weights(
+    left_out: Vector,  # (q, m) predicted numbers
+    y: Vector,  # (m,)
+    *,
+    prior: Vector,  # (q,)
+    strength: float,
+    weight: Vector | None = None,  # (m,)
+) -> Vector:  # (q,)
+    """Weights of a mean of predicted numbers by left-out squared error; not negative, sum one."""
+    each = np.ones(len(y)) if weight is None else weight
+    error = np.square(left_out - y) @ each / each.sum()
+    unit = np.sqrt(each / max(float(error.min()), 1e-12 * float(np.var(y)) + 1e-300))
+    pull = np.sqrt(strength) * np.eye(len(prior))
+    sum_to_one = 1e3 * (np.sqrt(strength) + np.linalg.norm((left_out - y) * unit))
+    # the rows of one least-squares problem: errors, the prior, and the sum as a heavy row
+    rows = np.vstack([((left_out - y) * unit).T, pull, np.full((1, len(prior)), sum_to_one)])
+    found = nnls(rows, np.r_[np.zeros(len(y)), pull @ prior, sum_to_one])[0]
+    return found / found.sum()
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What fits without each fold predict for the fold."""
+
+    names: tuple[str, ...]
+    prediction: Vector  # (q, m, c) probabilities, or (q, m) numbers
+    loss: Vector  # (q, m) log-loss or squared error
+    judged: Vector | None  # (n + m, r) losses of every row under models that have not seen it
+    fold: NDArray[np.int64]  # (m,)
+    notes: tuple[str, ...]
+    y: NDArray[Any] | None = None  # (m,) labels
+    mixed: Vector | None = None  # (m, c) or (m,) the stack, by weights without the fold
+
+
+def leave_out(
+    candidates: Sequence[Candidate],
+    data: Tables,
+    fold: NDArray[np.int64],  # (n + m,)
+    sample: NDArray[np.bool_],  # (n + m,) rows that fits may see
+    classes: NDArray[Any] | None,
+    *,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> LeftOut:
+    """Predict every validation row by fits without its fold, of training and validation rows.
+
+    Candidates that need losses come second; the losses are those of the first.
+    """
+    judges = JUDGES if any(getattr(c, "uses_losses", False) for c in candidates) else ()
+    known = {c.name for c in candidates}
+    first = [c for c in candidates if not getattr(c, "uses_losses", False)]
+    first += [judge for judge in judges if judge.name not in known]
+
+    folds = range(int(fold.max()) + 1)
+
+    def each_fold(some: Sequence[Candidate], data: Tables, name: str) -> dict[str, Any]:
+        """Left-out predictions of validation rows, and of all rows for those that judge."""
+        rows = {c.name: np.ones(len(fold), bool) if c in judges else data.is_val for c in some}
+        tasks = [
+            (_one_fold, c, data, sample & (fold != k), rows[c.name] & (fold == k), classes)
+            for c in some
+            for k in folds
+        ]
+        results = iter(run_all(tasks, n_jobs=n_jobs, verbose=verbose, name=name))
+        return {c.name: _gathered([next(results) for _ in folds], fold, rows[c.name]) for c in some}
+
+    found = each_fold(first, data, "folds")
+    losses = [_loss(found[c.name], data.label, classes)
+              for c in judges if not isinstance(found[c.name], str)]  # fmt: skip
+    judged = np.stack(losses, axis=1) if losses else None
+    if judged is not None:
+        judged = _comparable(judged, data.is_val) if classes is None else judged
+        data = replace(data, loss=judged)
+    found |= each_fold([c for c in candidates if c not in first], data, "folds, weighted")
+    kept = [c.name for c in candidates if not isinstance(found[c.name], str)]
+    notes = [f"{c.name} steps aside: {found[c.name]}" for c in candidates if c.name not in kept]
+    if not kept:
+        raise ValueError("no candidate could be fitted: " + "; ".join(notes))
+    prediction = np.stack([found[name][data.is_val] for name in kept])
+    loss = np.stack([_loss(p, data.label[data.is_val], classes) for p in prediction])
+    return LeftOut(tuple(kept), prediction, loss, judged, fold[data.is_val], tuple(notes))
+
+
+def run_all(
+    tasks: Sequence[tuple[Any, ...]], *, n_jobs: int | None, verbose: bool, name: str
+) -> list[Any]:
+    """Results of (function, argument, ...) in order, by joblib, with a progress bar if wanted."""
+    calls = (delayed(function)(*arguments) for function, *arguments in tasks)
+    if not verbose:
+        return list(Parallel(n_jobs=n_jobs)(calls))
+    from rich.progress import track
+
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    return list(track(parallel(calls), description=name, total=len(tasks)))
+
+
+def _gathered(results: Sequence[Any], fold: NDArray[np.int64], rows: NDArray[np.bool_]) -> Any:
+    """Predictions of all folds at their rows, or the first reason why there are none."""
+    reasons = [result for result in results if isinstance(result, str)]
+    if reasons:
+        return reasons[0]
+    found = np.zeros((len(fold), *results[0].shape[1:]))
+    for k, result in enumerate(results):
+        found[rows & (fold == k)] = result
+    return found
+
+
+def _one_fold(
+    candidate: Candidate,
+    data: Tables,
+    seen: NDArray[np.bool_],
+    asked: NDArray[np.bool_],
+    classes: NDArray[Any] | None,
+) -> Any:
+    model = fit_candidate(candidate, data.only(np.flatnonzero(seen)))
+    if isinstance(model, str):
+        return model
+    return predict_with(model, rows_of(data.rows, asked), classes, data.features[asked])
+
+
+def fit_candidate(candidate: Candidate, data: Tables) -> Any:
+    """A fitted model, or the reason why there is none."""
+    try:
+        return candidate.fit(data)
+    except WeightsError:  # a mistake in what was asked for
+        raise
+    except StepsAside as reason:
+        return str(reason)
+    except Exception as error:  # a base may fail in any way; the other candidates go on
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def predict_with(model: Any, X: Any, classes: NDArray[Any] | None, features: Vector | None) -> Any:
+    """Predictions, (k, c) or (k,); features are encoded once where they are known."""
+    if isinstance(model, Mapped) and features is not None:
+        model = _Encoded(model, features)
+    return predictions(model, X, classes)
+
+
+class _Encoded:
+    """A mapped model whose rows are encoded already."""
+
+    def __init__(self, model: Mapped, features: Vector) -> None:
+        self.model, self.features = model, features
+        self.classes_ = getattr(model, "classes_", None)
+
+    def predict(self, X: Any) -> Any:
+        return self.model.predict(X, self.features)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model.predict_proba(X, self.features)
+
+
+def _loss(prediction: Vector, label: NDArray[Any], classes: NDArray[Any] | None) -> Vector:
+    if classes is None:
+        return np.square(prediction - label)
+    mine = prediction[np.arange(len(label)), np.searchsorted(classes, label)]
+    return -np.log(np.maximum(mine, 1e-12))
+
+
+def _comparable(judged: Vector, is_val: NDArray[np.bool_]) -> Vector:
+    r"""Squared errors as :math:`\log(1 + r^2 / s^2)`, s the typical error of validation rows."""
+    scale = max(float(np.median(judged[is_val].min(axis=1))) * 2.2, 1e-300)
+    return np.log1p(judged / scale)
+
+
+def default_prior(
+    candidates: Sequence[Candidate], m: int, n_classes: int
+) -> tuple[Vector, float]:  # (q,)
+    r"""Weights before any validation row is asked, and how many rows they count like.
+
+    Each candidate has its own, and "balanced" :math:`1 + 3 \sqrt{c} / (1 + m / 5c)` times it: with
+    few validation rows m for each of c classes no weights can be learnt, and balanced data are the
+    best guess.
+    It counts like one row for each candidate, and like two for numbers, whose errors vary more.
+    """
+    lean = 1.0
+    if n_classes:
+        lean += 3 * np.sqrt(n_classes) / (1 + m / (5 * n_classes))
+    prior = np.array([c.prior * (lean if c.name == "balanced" else 1.0) for c in candidates])
+    return prior / prior.sum(), (1.0 if n_classes else 2.0) * len(candidates)
+
+
+def settled(
+    prior: Vector,  # (q,)
+    strength: float,
+    loss: Vector,  # (q, m)
+    left_out: Vector | None,  # (q, m) predicted numbers, none of classes
+    y: NDArray[Any],  # (m,)
+    weight: Vector | None = None,  # (m,)
+) -> Vector:  # (q,)
+    """Weights of the stack, of classes or of numbers."""
+    if not len(y):
+        return prior
+    if left_out is None:
+        return stack_weights(loss, prior=prior, strength=strength, weight=weight)
+    return mean_weights(left_out, y, prior=prior, strength=strength, weight=weight)
