@@ -1,71 +1,17 @@
-"""How many epochs? Asked of validation points that took no part in the answer."""
+"""The number of epochs, by the loss on validation points that took no part in training."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from giw.estimators.folds import stratified_folds
-from giw.nets.training import (
-    Batch,
-    Evidence,
-    FunctionalNet,
-    Logs,
-    Method,
-    Net,
-    OwnParams,
-    Params,
-    Pretrained,
-    Tensors,
-    TrainingConfig,
-    net_params,
-    predict_in_blocks,
-    sample_losses,
-    train,
-)
-from giw.support import SupportSplit
-
-
-@dataclass
-class Watched:
-    """A method that behaves as before, and whose net can be looked at between epochs."""
-
-    method: Method
-    net: Any = None
-    params: Params | None = None
-
-    def __post_init__(self) -> None:
-        """Pass for the method itself."""
-        self.name, self.pretrains = self.method.name, self.method.pretrains
-
-    def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
-        """The method's own."""
-        return self.method.own_params(net, params, x, random_state)
-
-    def split(self, evidence: Evidence) -> SupportSplit | None:
-        """The method's own."""
-        return self.method.split(evidence)
-
-    def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
-        """The method's own."""
-        return self.method.state(evidence, split, params)
-
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
-        """The method's own; the optimiser changes ``params`` in place, so they stay in view."""
-        self.net, self.params = net, params
-        return self.method.loss(net, params, batch)
-
-    def losses(self, x: Tensor, y: Tensor) -> Tensor:
-        """Loss of each point under the net as it stands, (k,)."""
-        if not isinstance(self.net, FunctionalNet) or self.params is None:
-            raise RuntimeError("no step was made yet")
-        return sample_losses(predict_in_blocks(self.net, net_params(self.params), x), y)
+from giw.nets.training import Method, Pretrained, Tensors, TrainingConfig, train
 
 
 def cross_fitted_losses(
@@ -100,21 +46,14 @@ def cross_fitted_losses(
     total = np.zeros(config.epochs)
     for k in range(folds):
         out = torch.as_tensor(fold == k, device=data.y_val.device)
-        rest = replace(data, x_val=data.x_val[~out], y_val=data.y_val[~out])
-        watched = Watched(method)
-
-        def look(
-            phase: str,
-            epoch: int,
-            _: dict[str, float],
-            watched: Watched = watched,
-            out: Tensor = out,
-        ) -> None:
-            if phase == "train":
-                total[epoch] += float(watched.losses(data.x_val[out], data.y_val[out]).sum())
-
-        train(
-            watched, module, rest, config,
-            random_state=random_state, pretrained=pretrained, on_epoch=look, ranks=ranks,
+        # to a training run, the points left out are the test data
+        rest = replace(
+            data, x_val=data.x_val[~out], y_val=data.y_val[~out],
+            x_test=data.x_val[out], y_test=data.y_val[out],
         )  # fmt: skip
+        record = train(
+            method, module, rest, config,
+            random_state=random_state, pretrained=pretrained, ranks=ranks,
+        )  # fmt: skip
+        total += record.history["test_loss"] * int(out.sum())
     return total / m

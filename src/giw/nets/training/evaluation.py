@@ -1,4 +1,4 @@
-"""Test accuracy, counted where the data are."""
+"""Test accuracy and loss, counted where the data are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from giw.nets.kernels.graph import Captured
+from giw.nets.training.forward import sample_losses
 from giw.nets.training.net import FunctionalNet, as_input
 from giw.nets.training.protocol import Params
 from giw.nets.training.tensors import Tensors
@@ -17,7 +18,7 @@ BLOCK = 2000  # images of each trial at a time
 
 
 class Evaluation:
-    """Share of test points that each trial's net gets right, without a wait in between.
+    """Share of test points that each trial's net gets right, and their mean loss, without a wait.
 
     Parameters
     ----------
@@ -40,30 +41,33 @@ class Evaluation:
         self.x, self.y = _points(datas, "x_test", stacked), _points(datas, "y_test", stacked)
         self.device = self.x.device
         self.captured = captured and self.device.type == "cuda"
-        self._hits = torch.zeros(len(datas), device=self.device)
+        self._found = torch.zeros(2, len(datas), device=self.device)  # hits and sums of losses
         self._graph: Captured | None = None
 
     def __call__(self) -> Tensor:
-        """Accuracy of each trial, (trials,), on the device."""
+        """Accuracy and mean loss of each trial, (2, trials), on the device."""
         if self.captured and self._graph is None:
             self._graph = Captured(self._count, self.device)
         if self._graph:
             self._graph.replay()
         else:
             self._count()
-        return self._hits / self.y.shape[-1]
+        return self._found / self.y.shape[-1]
 
     @torch.no_grad()
     def _count(self) -> None:
         was_training = self.net.module.training
         self.net.module.eval()
         try:
-            self._hits.zero_()
+            self._found.zero_()
             points = 1 if self.stacked else 0
             blocks = zip(self.x.split(BLOCK, points), self.y.split(BLOCK, points), strict=True)
             with self.precision.forward(self.device):
                 for x, y in blocks:
-                    self._hits += (self._logits(x).argmax(-1) == y).sum(-1)
+                    logits = self._logits(x)  # (n, c) or (trials, n, c)
+                    self._found[0] += (logits.argmax(-1) == y).sum(-1)
+                    loss = sample_losses(logits.flatten(0, -2), y.flatten()).view(y.shape)
+                    self._found[1] += loss.sum(-1)
         finally:
             self.net.module.train(was_training)
 

@@ -233,7 +233,7 @@ class Run:
                     if done < len(ahead.progress):
                         self._stop(descent, states, phase, history, splits, done, epochs)
                 step, sums = 0, {}
-                hits = evaluate() if evaluate else None
+                tested = evaluate() if evaluate else None
                 states = [stream.state() for stream in streams]
                 # drawn while the device is still busy
                 ahead = plan(epoch + 1) if epoch + 1 < epochs else None
@@ -241,9 +241,9 @@ class Run:
                 if training:
                     for trial in values:
                         trial["learning_rate"] = rate
-                if hits is not None:
-                    for trial, share in zip(values, hits.tolist(), strict=True):
-                        trial["test_accuracy"] = share
+                if tested is not None:
+                    for trial, (share, loss) in zip(values, tested.T.tolist(), strict=True):
+                        trial |= {"test_accuracy": share, "test_loss": loss}
                 _check_finite(values, name, epoch, group.config)
                 history.append(values)
                 due = self.store is not None and self.store.due(epoch + 1, epochs)
