@@ -29,12 +29,14 @@ from giw.nets.epochs import cross_fitted_losses
 from giw.nets.inputs import as_net_input, check_labels_not_needed, check_same_scale
 from giw.nets.methods import GIWPlus, method_named
 from giw.nets.models import model_for
+from giw.nets.stack import fit_stack
 from giw.nets.training import (
     FunctionalNet,
     Method,
     Params,
     Tensors,
     TrainingConfig,
+    TrainingRecord,
     as_input,
     predict_in_blocks,
     train,
@@ -77,6 +79,12 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support
         that weighted training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and
         0.5 for tables if not given.
+    stack : bool, default=False
+        Average the net with those of Pooled, fine-tuning on validation points and training data
+        alone, by weights from validation points that each was trained without; see
+        :mod:`giw.nets.stack`. Takes about seven trainings, and is steadier where the split or the
+        training labels are wrong. With ``early_stopping``, ``distributed`` or another method than
+        GIW+ it is refused.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -119,6 +127,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         Their share.
     n_epochs_ : int
         Epochs that the net was trained for.
+    nets_ : dict of str to torch.nn.Module
+        With ``stack``: the nets whose probabilities are averaged, by method; ``module_`` is the one
+        of largest weight.
+    stack_weight_ : dict of str to float
+        Their weights.
+    left_out_loss_ : dict of str to float
+        With ``stack``: mean log-loss of validation points that each candidate was trained without.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
         With ``early_stopping``: loss on left-out validation points after each epoch.
 
@@ -141,6 +156,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         split_on: str = "input",
         splitter: SupportSplitter | None = None,
         train_share: float | None = None,
+        stack: bool = False,
         max_epochs: int = 50,
         pretrain_epochs: int = 10,
         batch_size: int = 64,
@@ -158,6 +174,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.split_on = split_on
         self.splitter = splitter
         self.train_share = train_share
+        self.stack = stack
         self.max_epochs = max_epochs
         self.pretrain_epochs = pretrain_epochs
         self.batch_size = batch_size
@@ -190,6 +207,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         epochs are repeated.
         """
         ranks = default_group() if self.distributed else None
+        self._check_stack(checkpoint)
         check_count(self.n_folds, "n_folds", least=2)
         validates = has_validation(X_val, y_val)
         method = self._method(has_validation=validates)
@@ -248,15 +266,56 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             )
             config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
         self.n_epochs_ = config.epochs
+        if self.stack and validates and y_val is not None:
+            return self._fit_stack(method, module, data, config, seed)
         with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
             record = train(
                 method, module, data, config, random_state=seed, on_epoch=on_epoch, ranks=ranks,
                 checkpoint=checkpoint, checkpoint_seconds=CHECKPOINT_SECONDS,
             )  # fmt: skip
-        self.module_, self.history_ = record.module, record.history
-        self.split_ = None if record.split is None else _as_numpy(record.split)
-        self.alpha_ = None if record.split is None else float(record.split.alpha)
+        self.nets_, self.stack_weight_ = {method.name: record.module}, {method.name: 1.0}
+        self.left_out_loss_: dict[str, float] = {}
+        return self._keep(record)
+
+    def _fit_stack(
+        self, method: Method, module: nn.Module, data: Tensors, config: TrainingConfig, seed: int
+    ) -> GIWClassifier:
+        with epoch_bar("stack", config, shown=self.verbose) as on_epoch:
+            found = fit_stack(
+                method, module, data, config,
+                folds=self.n_folds, random_state=seed, on_epoch=on_epoch,
+            )  # fmt: skip
+        self.stack_weight_ = {name: w for name, w in found.weight.items() if w > 0}
+        self.nets_ = {name: record.module for name, record in found.records.items()}
+        self.left_out_loss_ = found.left_out_loss
+        heaviest = max(self.stack_weight_, key=lambda name: self.stack_weight_[name])
+        self._keep(found.records[heaviest])
+        if method.name in found.records:
+            self._keep_split(found.records[method.name].split)
         return self
+
+    def _keep(self, record: TrainingRecord) -> GIWClassifier:
+        self.module_, self.history_ = record.module, record.history
+        self._keep_split(record.split)
+        return self
+
+    def _keep_split(self, split: SupportSplit | None) -> None:
+        self.split_ = None if split is None else _as_numpy(split)
+        self.alpha_ = None if split is None else float(split.alpha)
+
+    def _check_stack(self, checkpoint: object) -> None:
+        """Refuse what a stack of several trainings does not do."""
+        if not self.stack:
+            return
+        if self.method != "giw_plus":
+            raise ValueError(f"stack=True stacks GIW+ with its rivals, got method={self.method!r}")
+        for name, asked in (
+            ("early_stopping", self.early_stopping),
+            ("distributed", self.distributed),
+            ("checkpoint", checkpoint is not None),
+        ):
+            if asked:
+                raise ValueError(f"stack=True makes several trainings; turn {name} off, or stack")
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities, (n, c), columns in the order of ``classes_``."""
@@ -267,11 +326,12 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 f"points of X have shape {tuple(x.shape[1:])}, the training points had "
                 f"{self._point_shape}"
             )
-        net = FunctionalNet(self.module_)
-        params: Params = dict(self.module_.named_parameters())
-        device = next(iter(params.values())).device
-        logits = predict_in_blocks(net, params, self._scaled(x).to(device))
-        return logits.double().softmax(dim=1).cpu().numpy()
+        points = self._scaled(x)
+        # a model of version 0.1 has one net and no weights
+        nets = getattr(self, "nets_", {"": self.module_})
+        weights = getattr(self, "stack_weight_", {"": 1.0})
+        parts = [weights[name] * _probabilities(net, points) for name, net in nets.items()]
+        return np.sum(parts, axis=0)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each point."""
@@ -330,6 +390,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         if x.dtype == torch.uint8:
             return x
         return (x - self._center) / self._spread
+
+
+def _probabilities(module: nn.Module, x: Tensor) -> NDArray[np.float64]:
+    net = FunctionalNet(module)
+    params: Params = dict(module.named_parameters())
+    device = next(iter(params.values())).device
+    return predict_in_blocks(net, params, x.to(device)).double().softmax(dim=1).cpu().numpy()
 
 
 def _check_output(module: nn.Module, x: Tensor, classes: int, seed: int) -> None:

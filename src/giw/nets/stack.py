@@ -1,0 +1,131 @@
+r"""A stack of nets: methods that use the two samples in different ways, averaged.
+
+The prediction is :math:`\sum_k a_k\, p_k(y \mid x)` over GIW+ (or another method), Pooled,
+fine-tuning on the validation points, and training data alone. The weights come from validation
+points that each net was trained without, by :func:`giw.estimators.stack.stack_weights`; all
+candidates count alike before any point is seen, and together like one point each.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from giw.estimators.folds import cuts_and_rests, stratified_folds
+from giw.estimators.stack import stack_weights
+from giw.nets.methods import method_named
+from giw.nets.training import (
+    FunctionalNet,
+    Method,
+    OnEpoch,
+    Pretrained,
+    Tensors,
+    TrainingConfig,
+    TrainingRecord,
+    predict_in_blocks,
+    pretrain,
+    sample_losses,
+    train,
+    train_trials,
+)
+
+RIVALS = ("pooled", "pretrain_val", "train_only")
+LEAST_WEIGHT = 0.05  # a candidate below it is not trained again: it moves no probability by more
+
+
+@dataclass(frozen=True)
+class NetStack:
+    """Nets and their weights in the mean of probabilities.
+
+    Attributes
+    ----------
+    weight : dict of str to float
+        Of every candidate, zero where it was left out; they sum to one.
+    left_out_loss : dict of str to float
+        Mean log-loss of validation points under nets that were trained without them.
+    records : dict of str to TrainingRecord
+        Of the candidates with a weight, trained on all points.
+    """
+
+    weight: dict[str, float]
+    left_out_loss: dict[str, float]
+    records: dict[str, TrainingRecord]
+
+
+def fit_stack(
+    method: Method,
+    module: nn.Module,
+    data: Tensors,
+    config: TrainingConfig,
+    *,
+    folds: int,
+    random_state: int,
+    on_epoch: OnEpoch | None = None,
+) -> NetStack:
+    """Train every candidate without each fold of validation points, weigh them, train again.
+
+    All of them start from one pretrained net. With fewer validation points than twice the folds
+    none is left out, and all candidates weigh the same.
+    """
+    start = pretrain(module, data, config, random_state=random_state, on_epoch=on_epoch)
+    candidates = {m.name: m for m in (method, *map(method_named, RIVALS))}
+    q, m = len(candidates), len(data.y_val)
+    loss = np.empty((q, 0))
+    if m >= 2 * folds:
+        generator = np.random.default_rng(random_state)
+        fold = stratified_folds(data.y_val.cpu().numpy(), folds, generator)
+        loss = np.stack([
+            left_out_losses(c, module, data, config, start, fold, random_state=random_state)
+            for c in candidates.values()
+        ])  # fmt: skip
+    found = stack_weights(loss, prior=np.full(q, 1 / q), strength=q)
+    kept = np.where(found >= min(LEAST_WEIGHT, found.max()), found, 0.0)
+    weight = dict(zip(candidates, (kept / kept.sum()).tolist(), strict=True))
+    records = {
+        name: train(candidate, module, data, config, random_state=random_state, pretrained=start,
+                    on_epoch=on_epoch)
+        for name, candidate in candidates.items() if weight[name] > 0
+    }  # fmt: skip
+    means = loss.mean(axis=1).tolist() if loss.size else []
+    return NetStack(weight, dict(zip(candidates, means, strict=False)), records)
+
+
+def left_out_losses(
+    method: Method,
+    module: nn.Module,
+    data: Tensors,
+    config: TrainingConfig,
+    start: Pretrained,
+    fold: NDArray[np.int64],  # (m,)
+    *,
+    random_state: int,
+) -> NDArray[np.float64]:  # (m,)
+    """Log-loss of each validation point under a net that was trained without its fold."""
+    if method.name == "train_only":  # sees no validation point in any fold
+        record = train(method, module, data, config, random_state=random_state, pretrained=start)
+        return losses_under([record.module], data, [torch.ones_like(data.y_val, dtype=torch.bool)])
+    cuts = cuts_and_rests(fold, data.y_val.device)
+    parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for _, rest in cuts]
+    records = train_trials(
+        method, [copy.deepcopy(module) for _ in parts], parts, config,
+        [random_state] * len(parts), pretrained=[start] * len(parts),
+    )  # fmt: skip
+    return losses_under([record.module for record in records], data, [out for out, _ in cuts])
+
+
+def losses_under(
+    modules: Sequence[nn.Module], data: Tensors, outs: Sequence[Tensor]
+) -> NDArray[np.float64]:  # (m,)
+    """Loss of the validation points of each fold under the net of that fold."""
+    found = torch.zeros(len(data.y_val), dtype=torch.float64, device=data.y_val.device)
+    for module, out in zip(modules, outs, strict=True):
+        net = FunctionalNet(module)
+        logits = predict_in_blocks(net, net.params(), data.x_val[out])
+        found[out] = sample_losses(logits.double(), data.y_val[out])
+    return found.cpu().numpy()

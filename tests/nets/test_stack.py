@@ -1,0 +1,93 @@
+"""A stack of nets: weights by points left out, and a mean of probabilities."""
+
+import numpy as np
+import pytest
+import torch
+from tests.nets.training.toy import toy_net, toy_tensors
+
+import giw
+from giw.nets.methods import GIWPlus, method_named
+from giw.nets.stack import fit_stack, left_out_losses
+from giw.nets.training import TrainingConfig, pretrain
+
+CONFIG = TrainingConfig(epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.02)
+
+
+def problem(flipped=0.0, n=300, m=40, seed=0):
+    """Two blobs that training has and one that it has not; some training labels are wrong."""
+    rng = np.random.default_rng(seed)
+    X, Xv = rng.normal(size=(n, 2)), rng.normal(size=(m, 2))
+    X[:, 0] += np.where(rng.random(n) < 0.5, 3, -3)
+    Xv[:, 0] += rng.choice([3, -3], m)
+    y, yv = (X[:, 0] > 0).astype(int), (Xv[:, 0] > 0).astype(int)
+    wrong = rng.random(n) < flipped
+    return X, np.where(wrong, 1 - y, y), Xv, yv
+
+
+def fitted(**settings):
+    X, y, Xv, yv = problem()
+    settings = {"max_epochs": 3, "pretrain_epochs": 2, "random_state": 0, "stack": True} | settings
+    return giw.GIWClassifier(**settings).fit(X, y, X_val=Xv, y_val=yv), Xv
+
+
+def test_probabilities_are_the_weighted_mean_of_the_nets():
+    model, Xv = fitted()
+    assert sum(model.stack_weight_.values()) == pytest.approx(1)
+    assert set(model.nets_) == set(model.stack_weight_)
+    assert set(model.left_out_loss_) == {"giw_plus", "pooled", "pretrain_val", "train_only"}
+    expected = 0.0
+    x = model._scaled(torch.tensor(Xv, dtype=torch.float32))
+    for name, net in model.nets_.items():
+        expected += model.stack_weight_[name] * net(x).softmax(1).detach().numpy()
+    np.testing.assert_allclose(model.predict_proba(Xv), expected, atol=1e-5)
+
+
+def test_a_candidate_that_contradicts_left_out_points_gets_no_weight():
+    """Training labels are all wrong: whoever knows nothing else contradicts validation."""
+    X, y, Xv, yv = problem(flipped=1.0)
+    model = giw.GIWClassifier(
+        stack=True, max_epochs=30, pretrain_epochs=20, learning_rate=0.02, random_state=0
+    ).fit(X, y, X_val=Xv, y_val=yv)
+    assert "train_only" not in model.stack_weight_
+    assert model.left_out_loss_["train_only"] == max(model.left_out_loss_.values())
+    assert (model.predict(Xv) == yv).mean() > 0.9
+
+
+def test_a_left_out_loss_does_not_see_its_own_point():
+    data, module = toy_tensors(n=60, m=12), toy_net()
+    start = pretrain(module, data, CONFIG)
+    fold = np.arange(12) % 3
+    settings = (CONFIG, start, fold)
+    losses = left_out_losses(method_named("pooled"), module, data, *settings, random_state=0)
+    changed = toy_tensors(n=60, m=12)
+    changed.y_val[fold == 0] = 1 - changed.y_val[fold == 0]
+    other = left_out_losses(method_named("pooled"), module, changed, *settings, random_state=0)
+    # labels of fold 0 change its own losses by the label alone: p and 1 - p
+    np.testing.assert_allclose(np.exp(-losses[fold == 0]) + np.exp(-other[fold == 0]), 1, atol=1e-5)
+    assert (np.abs(losses - other)[fold != 0] > 1e-6).all()
+
+
+def test_with_too_few_points_to_leave_out_all_candidates_weigh_the_same():
+    found = fit_stack(GIWPlus(), toy_net(), toy_tensors(m=5), CONFIG, folds=3, random_state=0)
+    assert set(found.weight.values()) == {0.25}
+    assert found.left_out_loss == {}
+    assert len(found.records) == 4
+
+
+def test_a_stack_is_the_same_for_a_seed_and_after_saving(tmp_path):
+    model, Xv = fitted()
+    again, _ = fitted()
+    np.testing.assert_array_equal(model.predict_proba(Xv), again.predict_proba(Xv))
+    model.save(tmp_path / "model")
+    loaded = giw.load(tmp_path / "model")
+    np.testing.assert_allclose(loaded.predict_proba(Xv), model.predict_proba(Xv), atol=1e-7)
+    assert loaded.stack_weight_ == model.stack_weight_
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"method": "dann"}, "GIW\\+"), ({"early_stopping": True}, "turn early_stopping off")],
+)
+def test_what_a_stack_does_not_do_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        fitted(**settings)
