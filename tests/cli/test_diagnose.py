@@ -1,5 +1,6 @@
 """``giw diagnose`` as a person meets it."""
 
+import functools
 import json
 
 import pytest
@@ -71,8 +72,10 @@ def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypat
     import numpy as np
     import pandas as pd
 
-    pytest.importorskip("pyarrow")
-    monkeypatch.setattr("giw.tables.table_sample.SAMPLED", 120)
+    import giw.tables.sampling as module
+
+    few = functools.partial(module.sample_file, most=120)
+    monkeypatch.setattr(module, "sample_file", few)
     paths = [tmp_path / f"train.{kind}", tmp_path / f"val.{kind}"]
     for old, path in zip(tables, paths, strict=True):
         frame = pd.concat([pd.read_csv(old)] * 20, ignore_index=True)
@@ -81,7 +84,7 @@ def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypat
         frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
 
     whole = json.loads(run(*paths, "--label", "y", "--json").stdout)
-    monkeypatch.setattr("giw.tables.table_sample.COPIES", 10**4)  # as if the files were large
+    monkeypatch.setattr(module, "COPIES", 10**4)  # as if the files were large
     result = run(*paths, "--label", "y", "--memory", "0.1", "--json")
     told = json.loads(result.stdout)
 

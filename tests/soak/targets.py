@@ -28,9 +28,8 @@ from giw.paper.readers.cifar100 import _check_labels, _parse_pickle, _read_archi
 from giw.paper.readers.cifar100 import _read_npz as read_cifar_npz
 from giw.paper.readers.mnist import read_idx
 from giw.paper.report.bench_page import bench_sheets
-from giw.tables import read_table
-from giw.tables.csv_walk import CsvWalk
-from giw.tables.table_sample import ParquetWalk, fits, sampled
+from giw.tables import read_table, sample_file
+from giw.tables.sampling import fits
 
 
 @dataclass(frozen=True)
@@ -151,14 +150,10 @@ def cifar_targets(canary):
 # ---------------------------------------------------------------------- tables
 
 
-def in_batches(walk):
-    """Read a table as `giw diagnose` reads one that does not fit, two rows at a time."""
-
-    def read(path):
-        fits(path, 1e3)
-        return sampled(walk(path, 2), 3, "y", 0)
-
-    return read
+def read_in_batches(path):
+    """Read a table as `giw diagnose` reads one that does not fit, a few rows at a time."""
+    fits(path, 1e3)
+    return sample_file(path, 3, label="y", block_bytes=80)
 
 
 def table_targets():
@@ -178,15 +173,14 @@ def table_targets():
     csv = [one.encode() for one in texts]
     yield file_target("csv", "t.csv", spoiled(csv), read_table, 3)
     yield file_target("csv.gz", "t.csv.gz", spoiled([gzip.compress(csv[0])]), read_table)
-    yield file_target("csv in batches", "t.csv", spoiled(csv), in_batches(CsvWalk), 2)
+    yield file_target("csv in batches", "t.csv", spoiled(csv), read_in_batches, 2)
     parquets = []
     for compression in ("snappy", None):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, compression=compression)
         parquets.append(buffer.getvalue())
     yield file_target("parquet", "t.parquet", spoiled(parquets), read_table, 3)
-    walk = in_batches(ParquetWalk)
-    yield file_target("parquet in batches", "t.parquet", spoiled(parquets), walk, 2)
+    yield file_target("parquet in batches", "t.parquet", spoiled(parquets), read_in_batches, 2)
     buffer = io.BytesIO()
     np.savez(buffer, X=np.eye(3), y=np.arange(3), name=np.array(["a", "b", "c"]))
     npz = buffer.getvalue()

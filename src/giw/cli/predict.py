@@ -44,7 +44,7 @@ def predict(
         check_writable(out, "name a file with --out", a_file=True)
         from giw.estimators.saving import load_with_notes
         from giw.tables import Encoder, Table, read_table
-        from giw.tables.reading import missing_in
+        from giw.tables.table import missing_in
 
         estimator, notes = load_with_notes(model)
         if "table" not in notes:

@@ -3,8 +3,9 @@
 from giw.tables.chunks import Chunks
 from giw.tables.encoder import Encoder, encoded
 from giw.tables.ray_chunks import ray_chunks, ray_column
-from giw.tables.reading import Table, as_table, read_table, table_from_frame
-from giw.tables.table_sample import TableSample, read_within, sample_csv, sample_parquet
+from giw.tables.reading import read_table
+from giw.tables.sampling import TableSample, read_within, sample_file
+from giw.tables.table import Table, as_table, table_from_frame
 
 __all__ = [
     "Chunks",
@@ -17,7 +18,6 @@ __all__ = [
     "ray_column",
     "read_table",
     "read_within",
-    "sample_csv",
-    "sample_parquet",
+    "sample_file",
     "table_from_frame",
 ]

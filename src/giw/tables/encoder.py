@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from giw.tables.reading import Column, Table, as_table, did_you_mean, listed, missing_in
+from giw.tables.table import Column, Table, as_table, did_you_mean, is_number, listed, missing_in
 
 MOST_WORDS = 0.1  # share of words that a column of numbers holds by mistake
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
@@ -443,19 +443,11 @@ def _no_text(values: Column, name: str, source: str) -> Column:
     there = [j for j, value in enumerate(values) if value is not None]
     if not there:
         return np.full(len(values), np.nan)
-    row = next((j for j in there if not _is_number(values[j])), there[0])
+    row = next((j for j in there if not is_number(values[j])), there[0])
     raise ValueError(
         f"{source}: column {name!r} holds text ({values[row]!r} in row {row}) where the training "
         "data hold numbers; leave missing values empty, or fit again and name it with --categorical"
     )
-
-
-def _is_number(text: Any) -> bool:
-    try:
-        float(text)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _check_no_infinity(values: Column, name: str, source: str) -> None:

@@ -1,11 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from giw.tables import Table, TableSample, read_within, sample_csv, sample_parquet
-from giw.tables import table_sample as module
+from giw.tables import Table, TableSample, read_within, sample_file
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
 N = 5_000
 
 
@@ -28,12 +26,7 @@ def path(tmp_path_factory, request):
 
 
 def sample_of(path, most, **how):
-    return (sample_parquet if path.suffix == ".parquet" else sample_csv)(path, most, **how)
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch):
-    monkeypatch.setattr(module, "BATCH", 700)
+    return sample_file(path, most, block_bytes=20_000, **how)  # so many that there are several
 
 
 def test_a_sample_has_its_rows_in_place_every_rare_value_and_exact_counts(path):
@@ -73,17 +66,16 @@ def test_all_rows_are_the_sample_where_that_many_are_asked_for(path):
 
 
 @pytest.mark.parametrize(
-    ("label", "words"), [("income", "no label in column 'income'"), ("i", "a number and not a cl")]
+    ("label", "most", "words"),
+    [("income", N, "no label in column 'income'"), ("i", N - 1, "a number and not a class")],
 )
-def test_what_is_no_label_is_refused(path, label, words, monkeypatch):
-    monkeypatch.setattr(module, "MOST_KINDS", 1_000)
+def test_what_is_no_label_is_refused(path, label, most, words):
     with pytest.raises(ValueError, match=words):
-        sample_of(path, 10, label=label)
+        sample_of(path, 10, label=label, most_levels=most)
 
 
-def test_more_rare_values_than_rows_may_join_is_told(path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ADDED", 1)
-    sample = sample_of(path, 10, label="y")
+def test_more_rare_values_than_rows_may_join_is_told(path):
+    sample = sample_of(path, 10, label="y", most_added=1)
     assert any("rare values are not in the sample" in note for note in sample.table.notes)
 
 
@@ -124,5 +116,5 @@ def test_a_damaged_page_is_told_in_one_line_that_names_the_file(tmp_path):
     content[4:40] = b"\xff" * 36  # the header of the first page
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"t\.parquet is not a whole parquet file: ") as told:
-        sample_parquet(path, 10)
+        sample_file(path, 10)
     assert "\n" not in str(told.value)

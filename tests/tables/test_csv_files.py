@@ -1,26 +1,18 @@
-"""A csv file in batches has the columns that it has in one piece."""
+"""A csv file has the columns that pandas finds in it, whole and in pieces."""
 
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from giw.tables import read_table, sample_csv
-from giw.tables import table_sample as module
-from giw.tables.csv_walk import csv_bytes
+from giw.tables import TableSample, read_table, read_within, sample_file, table_from_frame
+from giw.tables.sampling import fits
 
-pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
-
-CELLS = ("1", "0", "-2.5", "07", "1e3", "", "NA", "True", "false", "a", "2020-01-31")
-CELLS += ("2020-02-30", '"x,y"', " 3", "inf", "2020-01-31T10:00:00")
-
-
-@pytest.fixture(autouse=True)
-def two_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr(module, "BATCH", 2)
+CELLS = ("1", "0", "-2.5", "+7", "07", "1e3", "", "NA", "True", "false", "a", "2020-01-31")
+CELLS += ("2020-02-30", '"x,y"', " 3", "inf", "2020-01-31T10:00:00", '"two\nlines"')
 
 
 def write(path, *lines):
@@ -30,7 +22,6 @@ def write(path, *lines):
 
 def assert_same(sample, whole):
     assert list(sample.columns) == whole.names
-    assert sample.table.notes == whole.notes
     for name, column in whole.columns.items():
         assert sample.columns[name].dtype == column.dtype, name
         np.testing.assert_array_equal(sample.columns[name], column)
@@ -51,7 +42,11 @@ def test_columns_are_those_of_the_file_in_one_piece(folder, columns):
     rows = [f"{j},{','.join(row)}" for j, row in enumerate(zip(*columns, strict=True))]
     names = ",".join(["row", *(f"c{j}" for j in range(len(columns)))])
     path = write(folder / "t.csv", names, *rows)
-    assert_same(sample_csv(path, 100), read_table(path))
+
+    whole = read_table(path)
+
+    assert_same(table_from_frame(pd.read_csv(path, low_memory=False)), whole)
+    assert_same(sample_file(path, 100, block_bytes=100), whole)
 
 
 def rows_of(n):
@@ -63,23 +58,22 @@ def rows_of(n):
 @pytest.mark.parametrize("start", [0, 5])
 def test_a_first_column_that_counts_the_rows_is_left_out(tmp_path, start):
     path = write(tmp_path / "t.csv", ",x", *(f"{start + j},{j % 3}" for j in range(7)))
-    assert_same(sample_csv(path, 100), read_table(path))
-    assert list(sample_csv(path, 2).columns) == ["x"]
+    assert_same(sample_file(path, 100), read_table(path))
+    assert list(sample_file(path, 2).columns) == ["x"]
     path = write(path, ",x", "0,1", "1,1", "2,1", "4,1")
-    assert list(sample_csv(path, 2).columns) == ["Unnamed: 0", "x"]
+    assert list(sample_file(path, 2).columns) == ["Unnamed: 0", "x"]
 
 
-def test_dates_beside_a_word_that_was_not_drawn_stay_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_KINDS", 5)  # more different values: names, none joins
+def test_dates_beside_a_word_that_was_not_drawn_stay_text(tmp_path):
     days = [f"2020-01-{j + 1:02}" for j in range(30)]
     path = write(tmp_path / "t.csv", "day,x", *(f"{day},1" for day in [*days, "later"]))
 
-    sample = sample_csv(path, 3, random_state=1)
+    sample = sample_file(path, 3, random_state=1, most_levels=5)  # a name: none joins
 
     assert "later" not in sample.columns["day"]
     assert set(sample.columns["day"]) < set(days)
     path = write(path, "day,x", *(f"{day},1" for day in days))
-    assert set(sample_csv(path, 3).columns["day"]) < set(range(18_262, 18_292))
+    assert set(sample_file(path, 3).columns["day"]) < set(range(18_262, 18_292))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +81,7 @@ def test_dates_beside_a_word_that_was_not_drawn_stay_text(tmp_path, monkeypatch)
     [
         (["1,2", "3,4", "5,6"], "the first line must name the columns"),
         (["a,b", "1,2", "1,2", "1,2,3"], "is not a regular csv file"),
+        (["a,b", "1,2", "1"], "is not a regular csv file"),
         (["a,b"], "holds no rows"),
     ],
 )
@@ -95,15 +90,15 @@ def test_what_is_no_table_is_refused_as_in_one_piece(tmp_path, lines, words):
     with pytest.raises(ValueError, match=words):
         read_table(path)
     with pytest.raises(ValueError, match=words):
-        sample_csv(path, 10)
+        sample_file(path, 10)
 
 
 def test_short_numbers_take_more_room_in_memory_than_on_the_disk(tmp_path):
-    """2 bytes a cell in the file, 8 in the table; the line of names has 6 bytes."""
+    """2 bytes a cell in the file, 8 in the table, and six copies of that."""
     path = write(tmp_path / "t.csv", "a,b,c", *["1,2,3"] * 1_000)
-    assert csv_bytes(path, 1e9) == pytest.approx(8 * 3 * 1_000, rel=0.01)
-    path = write(path, "word", *["x" * 50] * 1_000)
-    assert csv_bytes(path, 1e9) == 5 + 51 * 1_000
+    room = 6 * 8 * 3 * 1_000
+    assert isinstance(read_within(path, 0.98 * room), TableSample)
+    assert not isinstance(read_within(path, 1.02 * room), TableSample)
 
 
 def test_a_small_file_that_unpacks_to_much_is_not_unpacked_whole(tmp_path):
@@ -113,5 +108,10 @@ def test_a_small_file_that_unpacks_to_much_is_not_unpacked_whole(tmp_path):
             file.write(b"x\n" + b"0\n" * 2**20)
 
     assert path.stat().st_size < 1e6
-    assert 1e6 < csv_bytes(path, 1e6) < 1.3e7  # 8 bytes for each number of 2 MB, and no more
-    assert not module.fits(path, 1e6)
+    assert not fits(path, 1e6)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbfa,b\r\n1,x\r\n")
+    assert read_table(path).names == ["a", "b"]

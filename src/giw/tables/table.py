@@ -1,0 +1,271 @@
+"""A table in memory: named columns of numbers and of text, whatever it was before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+UNNAMED = "Unnamed: 0"  # as pandas calls it
+MANY_NAMES = 8  # columns that an error message lists at most
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
+Column = NDArray[Any]  # (n,) float64 with NaN for missing, or objects: str and None for missing
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length.
+
+    Parameters
+    ----------
+    columns : mapping from name to array of shape (n,)
+        Numbers as float64, NaN where missing; everything else as text, None where missing.
+    source : str
+        What messages call the table: its path.
+    notes : tuple of str
+        What was done while reading that a person should know.
+    unnamed : bool
+        Whether columns came without names, as those of an array do, and count by their place.
+    """
+
+    columns: Mapping[str, Column]
+    source: str = "table"
+    notes: tuple[str, ...] = ()
+    unnamed: bool = False
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns in their order."""
+        return list(self.columns)
+
+    def without(self, name: str) -> Table:
+        """The table less one column, whether it has it or not."""
+        rest = {key: value for key, value in self.columns.items() if key != name}
+        return replace(self, columns=rest)
+
+    def labels(self, name: str) -> NDArray[Any]:
+        """One column as labels: whole numbers as integers, text as strings; none may be missing."""
+        if name not in self.columns:
+            raise ValueError(
+                f"{self.source} has no column {name!r}{did_you_mean(name, self.names)}"
+            )
+        column = self.columns[name]
+        gone = missing_in(column)
+        if gone.any():
+            raise ValueError(
+                f"{self.source}: {int(gone.sum())} of {len(column)} rows have no label in column "
+                f"{name!r} (the first in row {int(np.flatnonzero(gone)[0])}); drop those rows"
+            )
+        if column.dtype == object:
+            return column.astype(str)
+        whole = np.abs(column) < 2**53
+        if np.all(whole) and np.all(column == np.rint(column)):
+            return column.astype(np.int64)
+        return column
+
+
+def missing_in(column: Column) -> NDArray[np.bool_]:
+    """Where a column has no value, (n,)."""
+    if column.dtype == object:
+        return np.array([value is None for value in column], dtype=bool)
+    return np.isnan(column)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The end of an error message: the likeliest names, or those that there are."""
+    lower = {other.lower(): other for other in known}
+    close = get_close_matches(name.strip().lower(), lower, n=2, cutoff=0.7)
+    if close:
+        return f"; did you mean {' or '.join(repr(lower[key]) for key in close)}?"
+    return f"; it has {listed(known)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, the first few of many."""
+    shown = ", ".join(repr(name) for name in names[:MANY_NAMES])
+    return shown + (f" and {len(names) - MANY_NAMES} more" if len(names) > MANY_NAMES else "")
+
+
+def table_from_frame(frame: Any, source: str = "table") -> Table:
+    """A pandas data frame as a table."""
+    columns: dict[str, Column] = {}
+    for position, key in enumerate(frame.columns):
+        name = str(key)
+        if name in columns:
+            raise ValueError(f"{source} has two columns called {name!r}; rename one")
+        columns[name] = _from_series(frame.iloc[:, position], name, source)
+    first = next(iter(columns.values()), np.empty(0))
+    return without_counter(columns, source, counts_rows(first))
+
+
+def without_counter(columns: Mapping[str, Column], source: str, counts: bool) -> Table:
+    """A table less a first column without a name, if that counts the rows."""
+    if not counts or next(iter(columns), None) != UNNAMED:
+        return Table(columns, source)
+    note = f"{source}: the first column has no name and counts the rows: left out"
+    return Table({k: v for k, v in columns.items() if k != UNNAMED}, source, (note,))
+
+
+def counts_rows(column: Column, first: float | None = None) -> bool:
+    """Whether whole numbers go up by one, from ``first`` on where that is given."""
+    if column.dtype == object or not len(column):
+        return False
+    start = float(column[0]) if first is None else first
+    return start.is_integer() and np.array_equal(column, start + np.arange(len(column)))
+
+
+def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) -> Table:
+    """Anything with rows and columns as a table.
+
+    Parameters
+    ----------
+    X : Table, pandas, polars or pyarrow table, array, tensor or nested list
+        One dimension is read as a single column; images and the like become rows of numbers.
+    name : str
+        What messages call it.
+    column_names : sequence of str, optional
+        For the columns of an array; ``x0``, ``x1``, … otherwise.
+    """
+    if isinstance(X, Table):
+        return X
+    if sparse.issparse(X):
+        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
+    if hasattr(X, "iloc"):
+        return table_from_frame(X.to_frame() if X.ndim == 1 else X, name)
+    if hasattr(X, "__arrow_c_stream__"):  # polars, pyarrow and their like
+        import pyarrow as pa
+
+        return table_from_frame(pa.table(X).to_pandas(), name)
+    rows = _as_rows(X, name)
+    names = [f"x{j}" for j in range(rows.shape[1])]
+    if column_names is not None:
+        names = [str(each) for each in column_names]
+        if len(names) != rows.shape[1]:
+            raise ValueError(f"need one feature name per column, {rows.shape[1]}, got {len(names)}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"two columns of {name} have the same name; rename one")
+    columns = {key: _array_column(rows[:, j], key, name) for j, key in enumerate(names)}
+    return Table(columns, name, unnamed=column_names is None)
+
+
+def _as_rows(X: Any, name: str) -> NDArray[Any]:
+    if isinstance(X, str | bytes | dict) or np.isscalar(X) or X is None:
+        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
+    if hasattr(X, "detach"):  # a tensor, perhaps of a type that numpy does not have
+        X = X.detach().cpu()
+        X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
+    try:
+        rows = np.asarray(X)
+        if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
+            rows = np.asarray(X, dtype=object)
+    except ValueError:
+        raise ValueError(f"the rows of {name} differ in length; a table needs equal ones") from None
+    if rows.ndim == 0:
+        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
+    if rows.dtype.kind == "c":
+        raise ValueError(f"{name} holds complex numbers; pass real ones, for example {name}.real")
+    return rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, rows[None].shape[-1])
+
+
+def _array_column(values: NDArray[Any], column: str, source: str) -> Column:
+    """A column of an array: numbers where all values are numbers, text otherwise."""
+    if values.dtype != object:
+        return plain_column(values)
+    import pandas as pd
+
+    return _from_series(pd.Series(values), column, source)
+
+
+def _from_series(series: Any, name: str, source: str) -> Column:
+    import pandas as pd
+
+    types = pd.api.types
+    kind = str(series.dtype)
+    if kind.startswith(("period", "interval")):
+        way_out = "dt.to_timestamp()" if kind.startswith("period") else "map(lambda i: i.mid)"
+        raise ValueError(
+            f"{source}: column {name!r} holds {kind.split('[')[0]}s; make dates or numbers of "
+            f"them, for example {source}[{name!r}].{way_out}"
+        )
+    gone = series.isna().to_numpy(dtype=bool)
+    if types.is_datetime64_any_dtype(series.dtype):
+        if getattr(series.dt, "tz", None) is not None:
+            series = series.dt.tz_convert(None)
+        return plain_column(series.to_numpy(dtype="datetime64[ns]"))
+    if types.is_timedelta64_dtype(series.dtype):
+        return plain_column(series.to_numpy(dtype="timedelta64[ns]"))
+    if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
+        if types.is_complex_dtype(series.dtype):
+            raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = series.to_numpy(dtype=object)
+    present = values[~gone]
+    if any(isinstance(value, list | dict | tuple | set | np.ndarray) for value in present):
+        raise ValueError(
+            f"{source}: column {name!r} holds lists or records; spread them over columns first"
+        )
+    if any(isinstance(value, complex) for value in present):
+        raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
+    if all(isinstance(value, Number | np.bool_) for value in present):  # or nothing at all
+        numbers = np.full(len(values), np.nan)
+        numbers[~gone] = [float(value) for value in present]
+        return numbers
+    text = np.empty(len(values), dtype=object)
+    text[~gone] = [_text(value) for value in present]
+    days = iso_days(text.tolist())  # csv has no dates
+    return text if days is None else days
+
+
+def iso_days(values: Sequence[str | None]) -> Column | None:
+    """Days since 1970 of text that is all dates such as 2020-01-31, gaps aside; None otherwise."""
+    present = [value for value in values if value is not None]
+    if not present or not all(map(ISO_DATE.match, present)):
+        return None
+    import pandas as pd
+
+    try:
+        dates = pd.to_datetime(pd.Series(values), format="ISO8601", utc=True).dt.tz_convert(None)
+    except ValueError:  # the 31st of February
+        return None
+    return plain_column(dates.to_numpy(dtype="datetime64[ns]"))
+
+
+def plain_column(array: NDArray[Any]) -> Column:
+    """A plain array as a column."""
+    if array.dtype.kind in "Mm":
+        days = array.astype(f"{array.dtype.kind}8[ns]").astype(np.int64) / (86_400 * 10**9)
+        return np.where(np.isnat(array), np.nan, days)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    text = np.empty(len(array), dtype=object)
+    text[:] = [_text(value) for value in array]
+    return text
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def is_number(text: Any) -> bool:
+    """Whether Python reads it as a number."""
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, without line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
