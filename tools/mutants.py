@@ -30,7 +30,18 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-COLUMNS = ("room", "commit", "seed", "points", "not_run", "tried", "killed", "share", "survivors")
+COLUMNS = (
+    "room",
+    "commit",
+    "seed",
+    "skipped",
+    "points",
+    "not_run",
+    "tried",
+    "killed",
+    "share",
+    "survivors",
+)
 LOADED_ONCE = ("numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "torch")
 NO_CPU = ("_kernels.py",)  # Triton's language: no processor runs it
 PYTEST = ["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
@@ -216,7 +227,7 @@ def measure(args: argparse.Namespace, tree: Path) -> dict[str, object]:
             every = mutants_of(path, name)
             here = [m for m in every if m.line in run_by.get(name, {})]
             points, not_run = points + here, not_run + len(every) - len(here)
-    chosen = random.Random(args.seed).sample(points, min(args.n, len(points)))
+    chosen = random.Random(args.seed).sample(points, min(args.n, len(points)))[args.skip :]
     print(f"{len(points)} points, {not_run} more on lines that no fast test runs; {cpu:.0f} s CPU")
     survivors: dict[str, list[str]] = defaultdict(list)
     tried = 0
@@ -260,6 +271,7 @@ def main() -> None:
     parser.add_argument("room")
     parser.add_argument("--n", type=int, default=60, help="mutants to try (60)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
+    parser.add_argument("--skip", type=int, default=0, help="of the sample, done before (0)")
     parser.add_argument("--commit", default="HEAD", help="what to measure (HEAD)")
     parser.add_argument("--source", help="folder of the code (src/giw/ROOM)")
     parser.add_argument("--tests", nargs="*", help="folders or files of tests (tests/ROOM)")
@@ -280,7 +292,8 @@ def main() -> None:
     tree = Path(tempfile.mkdtemp(prefix="mutants-"))
     try:
         copy_of(commit, tree)
-        row = {"room": args.room, "commit": commit, "seed": args.seed} | measure(args, tree)
+        row = {"room": args.room, "commit": commit, "seed": args.seed, "skipped": args.skip}
+        row |= measure(args, tree)
     finally:
         shutil.rmtree(tree)
     new = not args.csv.exists()
