@@ -1,7 +1,8 @@
 """What a public function asks of its input.
 
-Every check names what came, what is needed and the way out. Mathematics is done in torch;
-numpy comes in and goes out through :func:`as_tensor` and :func:`like`, without a copy on CPU.
+Every check names what came, what is needed and the way out. Mathematics is done in numpy: tensors
+come in through :func:`as_array` and go out through :func:`like_input`, without a copy on a CPU and
+without torch where nobody has loaded it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch import Tensor
 
-Array = NDArray[Any] | Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    Array = NDArray[Any] | Tensor
+else:
+    Array = Any
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
@@ -30,9 +35,11 @@ def as_tensor(value: Any, name: str) -> Tensor:
     name : str
         What the caller calls it, for the error message.
     """
+    import torch
+
     if sparse.issparse(value):
         raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
-    if isinstance(value, Tensor):
+    if isinstance(value, torch.Tensor):
         tensor = value.detach()
     else:
         array = np.asarray(value)
@@ -67,6 +74,8 @@ def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 def check_finite(tensor: Tensor, name: str) -> None:
     """Refuse NaN and infinity, and say how many there are and where the first one stands."""
+    import torch
+
     if math.isfinite(tensor.sum()):  # one pass and no mask; a sum that overflows is looked into
         return
     finite = torch.isfinite(tensor)
@@ -108,6 +117,8 @@ def as_pair(
     train: Any, val: Any, names: tuple[str, str] = ("x_train", "x_val"), *, batched: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Training and validation points with the same features, dtype and device."""
+    import torch
+
     x_train = as_points(train, names[0], batched=batched)
     x_val = as_points(val, names[1], batched=batched)
     if x_train.shape[-1] != x_val.shape[-1]:
@@ -120,7 +131,7 @@ def as_pair(
             f"leading dimensions differ: {names[0]} has shape {tuple(x_train.shape)} and "
             f"{names[1]} {tuple(x_val.shape)}; stack one validation set per problem"
         )
-    if isinstance(train, Tensor) and isinstance(val, Tensor) and train.device != val.device:
+    if is_tensor(train) and is_tensor(val) and train.device != val.device:
         raise ValueError(
             f"{names[0]} is on {train.device} and {names[1]} on {val.device}; "
             "move one with .to(device)"
@@ -131,6 +142,8 @@ def as_pair(
 
 def as_membership(value: Any | None, shape: tuple[int, ...], name: str, like: Tensor) -> Tensor:
     """Soft membership between 0 and 1, one per validation point; ``None`` is one everywhere."""
+    import torch
+
     if value is None:
         return torch.ones(shape, dtype=like.dtype, device=like.device)
     weight = as_tensor(value, name).to(device=like.device, dtype=like.dtype)
@@ -146,9 +159,125 @@ def as_membership(value: Any | None, shape: tuple[int, ...], name: str, like: Te
     return weight
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether this is a torch tensor; torch is not loaded to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Real, finite numbers as a float32 or float64 array; integers and booleans become float64.
+
+    Parameters
+    ----------
+    value : array, tensor, data frame or nested list of numbers
+    name : str
+        What the caller calls it, for the error message.
+    """
+    if sparse.issparse(value):
+        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
+    if is_tensor(value):
+        half = value.is_floating_point() and value.element_size() < 4  # numpy has no bfloat16
+        array = (value.detach().float() if half else value.detach()).cpu().numpy()
+    else:
+        array = np.asarray(value)
+    if array.dtype not in (np.float32, np.float64):
+        if array.dtype.kind not in "biuf":
+            array = _numbers(array, name)
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    if not math.isfinite(array.sum()):  # one pass and no mask; a sum that overflows is looked into
+        _refuse_gaps(array, name)
+    return array
+
+
+def _refuse_gaps(array: NDArray[Any], name: str) -> None:
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise ValueError(
+            f"{name} holds {len(bad)} NaN or infinite values of {array.size} "
+            f"(the first at index {tuple(bad[0].tolist())}); drop or impute those rows first"
+        )
+
+
+def as_rows(value: Any, name: str, *, batched: bool = False) -> NDArray[Any]:
+    """Points as a matrix of shape (n, d); one dimension is read as n points of one feature.
+
+    Parameters
+    ----------
+    value : array-like of shape (n,), (n, d) or, if ``batched``, (..., n, d)
+    name : str
+        What the caller calls it, for the error message.
+    batched : bool, default=False
+        Allow leading dimensions, one problem each.
+    """
+    points = as_array(value, name)
+    if points.ndim == 1:
+        points = points[:, None]
+    if points.ndim < 2 or (points.ndim > 2 and not batched):
+        hint = f"; flatten each point first: {name}.reshape(len({name}), -1)" * (points.ndim > 2)
+        raise ValueError(f"{name} must have shape (n, d), got {points.shape}{hint}")
+    if 0 in points.shape:
+        raise ValueError(
+            f"{name} is empty: got shape {points.shape}, need at least one point and one feature"
+        )
+    return points
+
+
+def as_row_pair(
+    train: Any, val: Any, names: tuple[str, str] = ("x_train", "x_val"), *, batched: bool = False
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Training and validation points with the same features and dtype."""
+    x_train = as_rows(train, names[0], batched=batched)
+    x_val = as_rows(val, names[1], batched=batched)
+    if x_train.shape[-1] != x_val.shape[-1]:
+        raise ValueError(
+            f"{names[0]} has {x_train.shape[-1]} features and {names[1]} has {x_val.shape[-1]}; "
+            "both need the same columns in the same order"
+        )
+    if x_train.shape[:-2] != x_val.shape[:-2]:
+        raise ValueError(
+            f"leading dimensions differ: {names[0]} has shape {x_train.shape} and "
+            f"{names[1]} {x_val.shape}; stack one validation set per problem"
+        )
+    if is_tensor(train) and is_tensor(val) and train.device != val.device:
+        raise ValueError(
+            f"{names[0]} is on {train.device} and {names[1]} on {val.device}; "
+            "move one with .to(device)"
+        )
+    dtype = np.result_type(x_train, x_val)
+    return x_train.astype(dtype, copy=False), x_val.astype(dtype, copy=False)
+
+
+def as_members(value: Any | None, shape: tuple[int, ...], name: str = "val_weight") -> NDArray[Any]:
+    """Membership of each validation point, 0 to 1, not zero for all; ``None`` is one everywhere."""
+    if value is None:
+        return np.ones(shape)
+    weight = as_array(value, name)
+    if weight.shape != shape:
+        raise ValueError(f"need one {name} per validation point: shape {shape}, got {weight.shape}")
+    if ((weight < 0) | (weight > 1)).any():
+        raise ValueError(
+            f"{name} must lie between 0 and 1, got {weight.min():.3g} to {weight.max():.3g}; "
+            "divide by the largest"
+        )
+    if not (weight.sum(-1) > 0).all():
+        raise ValueError(
+            f"{name} is zero for every validation point: no point is left to match; "
+            "use weights of one, or look at why the split calls everything outside"
+        )
+    return weight.astype(np.float64)
+
+
+def like_input(array: NDArray[Any], original: Any) -> Any:
+    """Give back what came in: a tensor on its device for a tensor, an array for anything else."""
+    if not is_tensor(original):
+        return array
+    return sys.modules["torch"].from_numpy(np.ascontiguousarray(array)).to(original.device)
+
+
 def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
     """One label per point, of any type that numpy can sort; missing labels are refused."""
-    labels = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+    labels = value.detach().cpu().numpy() if is_tensor(value) else np.asarray(value)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
@@ -171,7 +300,7 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
 
 def like(tensor: Tensor, original: Any) -> Any:
     """Give back what came in: a tensor for a tensor, a numpy array for anything else."""
-    return tensor if isinstance(original, Tensor) else tensor.detach().cpu().numpy()
+    return tensor if is_tensor(original) else tensor.detach().cpu().numpy()
 
 
 def check_columns(
@@ -194,6 +323,8 @@ def check_columns(
 
 def as_device(name: str | torch.device) -> torch.device:
     """A device that is there; "auto" is the GPU if there is one."""
+    import torch
+
     if isinstance(name, str) and name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -6,8 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 import giw
-from giw.support import KNN, rows
-from giw.tables import chunks
+from giw.support import KNN, chunks, rows
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from tests.cases.gaussian_pairs import gaussian_pair
 
 import giw
-from giw.weights.basis import fold_numbers
+from giw.weights.basis import fold_numbers, with_constant
 from giw.weights.classifier import (
     ForeignOdds,
     HeldOut,
@@ -15,15 +14,15 @@ from giw.weights.classifier import (
     held_out_losses,
     logistic_coefficients,
 )
-from giw.weights.estimator import TwoSamples
+from giw.weights.samples import Samples
 
 
 @pytest.mark.parametrize("odds", [0.4, 1.0, 3.0])
 def test_the_gradient_vanishes_at_the_solution(odds):
     rng = np.random.default_rng(0)
-    train = torch.as_tensor(np.c_[np.ones(50), rng.normal(size=(50, 2))])
-    val = torch.as_tensor(np.c_[np.ones(20), rng.normal(size=(20, 2)) + 0.5])
-    share = torch.as_tensor(rng.dirichlet(np.ones(20)))
+    train = np.c_[np.ones(50), rng.normal(size=(50, 2))]
+    val = np.c_[np.ones(20), rng.normal(size=(20, 2)) + 0.5]
+    share = rng.dirichlet(np.ones(20))
 
     theta = logistic_coefficients(
         lambda: [train[:20], train[20:]],
@@ -32,32 +31,32 @@ def test_the_gradient_vanishes_at_the_solution(odds):
         share,
         ridge=0.1,
         odds=odds,
-        start=torch.zeros(3).double(),
+        start=np.zeros(3),
         tolerance=1e-18,
     )
 
     f_train, f_val = train @ theta, val @ theta
-    gradient = (f_train.exp() / (1 + odds * f_train.exp())) @ train / 50
-    gradient -= (share / (1 + odds * f_val.exp())) @ val
-    penalty = torch.tensor([0.0, 0.1, 0.1]) / max(1.0, odds)
+    gradient = (np.exp(f_train) / (1 + odds * np.exp(f_train))) @ train / 50
+    gradient -= (share / (1 + odds * np.exp(f_val))) @ val
+    penalty = np.array([0.0, 0.1, 0.1]) / max(1.0, odds)
     assert_allclose(gradient + penalty * theta, 0, atol=1e-7)
 
 
 def test_newton_steps_that_go_too_far_are_shortened():
     """Small odds and samples far apart: the loss is nearly exponential, a full step overshoots."""
     rng = np.random.default_rng(0)
-    train = torch.as_tensor(np.c_[np.ones(200), rng.normal(size=200)])
-    val = torch.as_tensor(np.c_[np.ones(5), rng.normal(size=5) + 12])
-    share = torch.full((5,), 0.2, dtype=torch.float64)
+    train = np.c_[np.ones(200), rng.normal(size=200)]
+    val = np.c_[np.ones(5), rng.normal(size=5) + 12]
+    share = np.full(5, 0.2)
 
     theta = logistic_coefficients(
-        lambda: [train], 200, val, share, ridge=0.01, odds=0.001, start=torch.zeros(2).double()
+        lambda: [train], 200, val, share, ridge=0.01, odds=0.001, start=np.zeros(2)
     )
 
     f_train, f_val = train @ theta, val @ theta
-    gradient = (f_train.exp() / (1 + 0.001 * f_train.exp())) @ train / 200
-    gradient -= (share / (1 + 0.001 * f_val.exp())) @ val
-    assert_allclose(gradient + torch.tensor([0.0, 0.01]) * theta, 0, atol=1e-4)
+    gradient = (np.exp(f_train) / (1 + 0.001 * np.exp(f_train))) @ train / 200
+    gradient -= (share / (1 + 0.001 * np.exp(f_val))) @ val
+    assert_allclose(gradient + np.array([0.0, 0.01]) * theta, 0, atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [300, 1_500])
@@ -162,17 +161,17 @@ class Sure:
 
 
 def test_classifiers_that_are_sure_give_numbers():
-    x = torch.tensor([[-1.0], [1.0]]).double()
-    steep = Odds(LinearFeatures(squares=False), torch.tensor([0.0, 1e4]).double())
+    x = np.array([[-1.0], [1.0]])
+    steep = Odds(LinearFeatures(squares=False), np.array([0.0, 1e4]))
 
     for odds in (ForeignOdds(Sure())(x), steep(x)):
-        assert torch.isfinite(odds).all()
+        assert np.isfinite(odds).all()
         assert odds[0] < 1e-20
         assert odds[1] > 1e20
 
 
 def test_squares_have_mean_zero_and_variance_one_for_standard_normals():
-    features = LinearFeatures(squares=True)(torch.tensor([[2.0, 0.0]]))
+    features = LinearFeatures(squares=True)(np.array([[2.0, 0.0]]))
 
     assert_allclose(features, [[2, 0, 3 / 2**0.5, -1 / 2**0.5]], rtol=1e-6)
 
@@ -189,8 +188,8 @@ def test_squares_have_mean_zero_and_variance_one_for_standard_normals():
 )
 def test_one_standard_error_by_hand(odds, on_val, expected):
     def losses(train, val):
-        share = torch.tensor([0.5, 0.5])
-        return HeldOut(torch.tensor(train), torch.tensor(val), share, odds)
+        share = np.array([0.5, 0.5])
+        return HeldOut(np.array(train), np.array(val), share, odds)
 
     nothing = losses([0.0, 0.0], [0.0, 0.0])
 
@@ -199,45 +198,38 @@ def test_one_standard_error_by_hand(odds, on_val, expected):
 
 def test_the_mean_loss_counts_every_point_the_same():
     """Four training points, two of validation: odds 1/2, and (Σ train + Σ val) / 2 in all."""
-    loss = HeldOut(torch.arange(4.0), torch.tensor([1.0, 5.0]), torch.tensor([0.5, 0.5]), 0.5)
+    loss = HeldOut(np.arange(4.0), np.array([1.0, 5.0]), np.array([0.5, 0.5]), 0.5)
 
     assert loss.mean() == (0 + 1 + 2 + 3 + 1 + 5) / 2
 
 
 def test_points_held_out_take_no_part_in_the_fit():
     pair = gaussian_pair(2, n=60, m=20, d=1)
-    train, val = (torch.as_tensor(x) for x in (pair.train, pair.val))
-    share = torch.full((20,), 1 / 20, dtype=torch.float64)
+    samples = Samples.of(pair.train, pair.val, None, False)
+    found = held_out_losses(LinearFeatures(False), samples, [0.1], odds=0.5)
 
-    found = held_out_losses(LinearFeatures(False), TwoSamples(train, val, share), [0.1], odds=0.5)
-
-    fold, val_fold = fold_numbers(train, 10), fold_numbers(val, 10)
-    with_one = [torch.cat([torch.ones_like(x), x], 1) for x in (train, val)]
-    rest, rest_val = with_one[0][fold != 3], with_one[1][val_fold != 3]
+    fold, val_fold = fold_numbers(samples.train, 10), fold_numbers(samples.val, 10)
+    train, val = with_constant(samples.train), with_constant(samples.val)
+    rest, rest_val = train[fold != 3], val[val_fold != 3]
+    share = np.full(len(rest_val), 1 / len(rest_val))
     theta = logistic_coefficients(
-        lambda: [rest],
-        len(rest),
-        rest_val,
-        torch.full((len(rest_val),), 1 / len(rest_val), dtype=torch.float64),
-        ridge=0.1,
-        odds=0.5,
-        start=torch.zeros(2).double(),
+        lambda: [rest], len(rest), rest_val, share, ridge=0.1, odds=0.5, start=np.zeros(2)
     )
-    odds = [0.5 * (x @ theta).exp() for x in with_one]
-    assert_allclose(found.on_train[0, fold == 3], torch.log1p(odds[0])[fold == 3], atol=1e-3)
-    assert_allclose(
-        found.on_val[0, val_fold == 3], torch.log1p(1 / odds[1])[val_fold == 3], atol=1e-3
-    )
+    out, out_val = train[fold == 3] @ theta, val[val_fold == 3] @ theta
+    assert_allclose(found.on_train[0, fold == 3], np.log1p(0.5 * np.exp(out)), atol=1e-3)
+    assert_allclose(found.on_val[0, val_fold == 3], np.log1p(2 * np.exp(-out_val)), atol=1e-3)
 
 
-def test_many_features_leave_the_richer_sets_out():
-    def tried(d):
-        points = torch.zeros(3, d).double()
-        return list(giw.ClassifierRatio()._maps(TwoSamples(points, points, points[:, 0])))
+@pytest.mark.parametrize(
+    ("d", "names"),
+    [(50, {"linear", "quadratic", "kernel"}), (51, {"linear", "kernel"}), (301, {"kernel"})],
+)
+def test_many_features_leave_the_richer_sets_out(d, names):
+    points = np.random.default_rng(0).normal(size=(3, d))
 
-    assert tried(50) == ["linear", "quadratic", "kernel"]
-    assert tried(51) == ["linear", "kernel"]
-    assert tried(301) == ["kernel"]
+    samples = Samples.of(points, points, None, True)
+
+    assert set(giw.ClassifierRatio()._maps(samples)) == names
 
 
 def test_members_of_hardly_any_weight_are_hardly_points():

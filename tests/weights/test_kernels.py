@@ -8,27 +8,29 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from giw.weights.kernels import (
+    evenly_spread,
     gaussian_kernel,
     median_distance,
+    pair_squares,
     paper_gamma,
-    representatives,
     scale_free_gamma,
-    squared_distances,
 )
 
 
 def test_distances_of_a_right_triangle():
-    assert_allclose(squared_distances([[0.0, 0.0]], [[3.0, 4.0], [0.0, 0.0]]), [[25.0, 0.0]])
+    x, y = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])
+
+    assert_allclose(pair_squares(x, y), [[25.0, 0.0]])
 
 
 def test_one_dimension_is_one_feature():
-    assert_allclose(squared_distances([0.0, 1.0], [3.0]), [[9.0], [4.0]])
+    assert_allclose(gaussian_kernel([0.0, 1.0], [3.0], gamma=1.0), np.exp([[-9.0], [-4.0]]))
 
 
 def test_far_from_the_origin_distances_keep_their_digits():
     x = np.array([[1e6, 0.0], [1e6 + 1, 0.0]])
 
-    assert_allclose(squared_distances(x, x), [[0, 1], [1, 0]], atol=1e-6)
+    assert_allclose(pair_squares(x, x), [[0, 1], [1, 0]], atol=1e-6)
 
 
 def test_bandwidth_is_a_width():
@@ -113,10 +115,10 @@ def test_a_sample_of_many_points_gives_nearly_their_median():
     assert_allclose(median_distance(x), np.sqrt(2) * 0.6745, rtol=0.01)
 
 
-def test_representatives_do_not_depend_on_the_order_of_the_rows():
-    x = torch.randn(1_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    shuffled = x[torch.randperm(1_000, generator=torch.Generator().manual_seed(1))]
+def test_some_rows_evenly_spread_do_not_depend_on_their_order():
+    x = np.random.default_rng(0).normal(size=1_000)
+    shuffled = np.random.default_rng(1).permutation(x)
 
-    torch.testing.assert_close(representatives(x, 70), representatives(shuffled, 70))
-    assert len(representatives(x, 70)) == 70
-    assert representatives(x, 1_000) is x
+    assert_allclose(x[evenly_spread(x, 70)], shuffled[evenly_spread(shuffled, 70)])
+    assert len(evenly_spread(x, 70)) == 70
+    assert (evenly_spread(x, 1_000) == np.arange(1_000)).all()

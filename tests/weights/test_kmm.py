@@ -248,11 +248,10 @@ def test_small_differences_far_from_the_origin_are_seen():
 
 
 def test_the_price_of_the_sum_is_taken_off():
-    basis = GaussianBasis(torch.zeros(1, 1).double(), 1.0)
-    x = torch.zeros(1, 1).double()
+    basis, x = GaussianBasis(np.zeros((1, 1)), 1.0), np.zeros((1, 1))
 
     def ratio(theta, price):
-        return float(MatchedRatio(basis, torch.tensor([theta]).double(), price, 2.0)(x))
+        return MatchedRatio(basis, np.array([theta]), price, 2.0)(x).item()
 
     assert ratio(0.5, 0.2) == pytest.approx(1.3)
     assert ratio(5.0, 0.2) == 2.0

@@ -1,43 +1,58 @@
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 from tests.cases.gaussian_pairs import gaussian_pair
 
 import giw
-from giw.weights.least_squares import (
-    leave_one_out,
-    pearson_score,
-    ratio_coefficients,
-    with_constant,
-)
+from giw.weights.basis import with_constant
+from giw.weights.least_squares import leave_one_out, pearson_score, ratio_coefficients
+from giw.weights.lsif import nonnegative_coefficients
 
 
 def random_features(seed=0, n=12, m=7, b=4):
     rng = np.random.default_rng(seed)
-    return (
-        with_constant(torch.as_tensor(rng.random((n, b)))),
-        with_constant(torch.as_tensor(rng.random((m, b)))),
-        torch.as_tensor(rng.dirichlet(np.ones(m))),
-    )
+    train, val = with_constant(rng.random((n, b))), with_constant(rng.random((m, b)))
+    return train, val, rng.dirichlet(np.ones(m))
 
 
 def solve(gram, target, ridge):
     """The normal equations as they are written."""
-    penalty = torch.full_like(target, ridge)
+    penalty = np.full(len(target), ridge)
     penalty[0] = 0
-    return torch.linalg.solve(gram + torch.diag(penalty), target)
+    return np.linalg.solve(gram + np.diag(penalty), target)
+
+
+def gaussians_around(centers, width, x):
+    return np.exp(-((x - centers.T) ** 2) / (2 * width**2))
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.3])
+def test_the_ratio_solves_the_documented_problem(eta):
+    """Normal equations with Gaussian functions around the validation points and a free constant."""
+    pair = gaussian_pair(0, n=60, m=15)
+    phi, phi_val = (
+        with_constant(gaussians_around(pair.val, 0.8, x)) for x in (pair.train, pair.val)
+    )
+    gram = (1 - eta) * phi.T @ phi / 60 + eta * phi_val.T @ phi_val / 15
+    theta = solve(gram, phi_val.mean(0), 0.2)
+    ratio = (phi @ theta).clip(0)
+
+    weight = giw.rulsif(
+        pair.train, pair.val, eta=eta, bandwidth=0.8, ridge=0.2, standardize=False, raw=True
+    )
+
+    assert_allclose(weight, ratio, atol=1e-9)
 
 
 def test_indicator_features_give_the_ratio_of_frequencies():
     """Two of three cells as features beside the constant: exact without a ridge."""
-    train = torch.eye(3).double()[[0, 0, 1, 1, 1, 1, 2, 2]][:, :2]  # p = 1/4, 1/2, 1/4
-    val = torch.eye(3).double()[[0, 1, 2, 2]][:, :2]  # q = 1/4, 1/4, 1/2
+    cells = np.eye(3)[:, :2]
+    train, val = cells[[0, 0, 1, 1, 1, 1, 2, 2]], cells[[0, 1, 2, 2]]  # shares 1:2:1 and 1:1:2
     phi = with_constant(train)
 
     theta = ratio_coefficients(phi.T @ phi / 8, with_constant(val).mean(0), ridge=0.0)
 
-    assert_allclose(with_constant(torch.eye(3).double()[:, :2]) @ theta, [1.0, 0.5, 2.0])
+    assert_allclose(with_constant(cells) @ theta, [1.0, 0.5, 2.0])
 
 
 @pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
@@ -45,9 +60,7 @@ def test_eliminating_the_constant_solves_the_normal_equations(ridge):
     phi, val, share = random_features()
     gram, target = phi.T @ phi / len(phi), share @ val
 
-    theta = ratio_coefficients(gram, target, ridge=ridge)
-
-    torch.testing.assert_close(theta, solve(gram, target, ridge))
+    assert_allclose(ratio_coefficients(gram, target, ridge=ridge), solve(gram, target, ridge))
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.3])
@@ -57,22 +70,21 @@ def test_leave_one_out_is_what_refitting_without_the_point_says(eta):
     gram = (1 - eta) / n * phi.T @ phi + eta * (val * share[:, None]).T @ val
     target = share @ val
 
-    train, held_val = leave_one_out(phi, val, share, ridges=torch.tensor([ridge, 1.0]), eta=eta)
+    train, held_val = leave_one_out(phi, val, share, ridges=np.array([ridge, 1.0]), eta=eta)
 
     for i in range(n):
-        rest = gram - (1 - eta) / n * torch.outer(phi[i], phi[i])
+        rest = gram - (1 - eta) / n * np.outer(phi[i], phi[i])
         assert_allclose(train[0, i], max(0.0, phi[i] @ solve(rest, target, ridge)), rtol=1e-6)
     for j in range(len(val)):
-        rest = gram - eta * share[j] * torch.outer(val[j], val[j])
+        rest = gram - eta * share[j] * np.outer(val[j], val[j])
         without = (target - share[j] * val[j]) / (1 - share[j])
         assert_allclose(held_val[0, j], max(0.0, val[j] @ solve(rest, without, ridge)), rtol=1e-6)
 
 
 def test_the_true_ratio_has_the_lowest_score():
     """On a finite set with p = (½, ½) and q = (¼, ¾) the ratio is (½, 3/2)."""
-    share = torch.tensor([0.25, 0.75])
-    true = torch.tensor([0.5, 1.5])
-    others = true + torch.tensor([[0.1, 0.0], [0.0, -0.1], [0.5, -0.5]])
+    share, true = np.array([0.25, 0.75]), np.array([0.5, 1.5])
+    others = true + np.array([[0.1, 0.0], [0.0, -0.1], [0.5, -0.5]])
 
     best = pearson_score(true, true, share, eta=0.0)
 
@@ -119,24 +131,65 @@ def test_an_impossible_eta_is_refused(eta):
         giw.rulsif([[0.0]], [[0.0]], eta=eta)
 
 
-def test_a_strong_ridge_gives_equal_weights():
+@pytest.mark.parametrize("weights", [giw.ulsif, giw.lsif, giw.kliep])
+def test_a_strong_ridge_gives_equal_weights(weights):
     pair = gaussian_pair(0, n=100, m=40)
 
-    assert_allclose(giw.ulsif(pair.train, pair.val, ridge=1e9), np.ones(100), atol=1e-6)
+    assert_allclose(weights(pair.train, pair.val, ridge=1e9), np.ones(100), atol=1e-6)
 
 
-def test_a_given_bandwidth_and_ridge_are_used():
+@pytest.mark.parametrize("estimator", [giw.ULSIF, giw.LSIF, giw.KLIEP])
+def test_a_given_bandwidth_and_ridge_are_used(estimator):
     pair = gaussian_pair(0, n=100, m=40)
 
-    est = giw.ULSIF(bandwidth=0.7, ridge=0.2).fit(pair.train, pair.val)
+    est = estimator(bandwidth=0.7, ridge=0.2).fit(pair.train, pair.val)
 
     assert (est.bandwidth_, est.ridge_) == (0.7, 0.2)
 
 
-def test_without_standardizing_the_bandwidth_has_the_units_of_the_features():
+@pytest.mark.parametrize("weights", [giw.ulsif, giw.lsif, giw.kliep])
+def test_without_standardizing_the_bandwidth_has_the_units_of_the_features(weights):
     pair = gaussian_pair(0, n=100, m=40)
 
-    small = giw.ulsif(pair.train, pair.val, bandwidth=1.0, ridge=0.1, standardize=False)
-    large = giw.ulsif(30 * pair.train, 30 * pair.val, bandwidth=30.0, ridge=0.1, standardize=False)
+    small = weights(pair.train, pair.val, bandwidth=1.0, ridge=0.1, standardize=False)
+    large = weights(30 * pair.train, 30 * pair.val, bandwidth=30.0, ridge=0.1, standardize=False)
 
     assert_allclose(small, large, rtol=1e-6)
+
+
+# non-negative coefficients
+
+
+def test_the_non_negative_ratio_solves_the_documented_problem():
+    """The gradient vanishes where a coefficient is positive and pushes down where it is zero."""
+    pair = gaussian_pair(0, n=60, m=15)
+    est = giw.LSIF(bandwidth=0.8, ridge=0.05, standardize=False).fit(pair.train, pair.val)
+    centers = est.model_.basis.centers + est.units_.shift
+    phi, phi_val = (
+        with_constant(gaussians_around(centers, 0.8, x)) for x in (pair.train, pair.val)
+    )
+
+    theta = est.model_.theta
+    penalty = np.r_[0.0, np.full(len(centers), 0.05)]
+    gradient = phi.T @ (phi @ theta) / 60 - phi_val.mean(0) + penalty * (1 + theta)
+    assert (theta >= 0).all()
+    assert (theta == 0).any()
+    assert_allclose(gradient[theta > 0], 0, atol=1e-4)
+    assert (gradient[theta == 0] >= -1e-4).all()
+
+
+def test_indicator_features_give_the_shrunken_ratio_of_frequencies():
+    """Orthogonal cells with shares p and q: θ = (q − λ) / (p + λ) where that is positive."""
+    gram, target = np.diag([1e-9, 0.25, 0.5, 0.25]), np.array([0.0, 0.3, 0.68, 0.02])
+
+    theta = nonnegative_coefficients(gram, target, ridge=0.05, n_steps=500)
+
+    assert_allclose(theta[1:], [0.25 / 0.3, 0.63 / 0.55, 0.0], atol=1e-6)
+
+
+def test_the_non_negative_ratio_is_so_even_far_away():
+    pair = gaussian_pair(0, n=100, m=40)
+
+    est = giw.LSIF().fit(pair.train, pair.val)
+
+    assert (est.weigh(np.linspace(-50, 50, 101)[:, None]) >= 0).all()

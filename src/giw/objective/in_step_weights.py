@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from giw.objective.distances import median_pair_distance, pairwise_squared_distances
 from giw.objective.interior_point import batched_interior_point
-from giw.weights.kernels import median_pair_distance, pairwise_squared_distances
 from giw.weights.kmm import matched_weights
 from giw.weights.quadratic import sum_bounds
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from giw.checks import check_positive
+from giw.objective.distances import median_pair_distance, pairwise_squared_distances
 from giw.objective.dynamic import as_columns
-from giw.weights.kernels import median_pair_distance, pairwise_squared_distances
 
 
 @dataclass(frozen=True)

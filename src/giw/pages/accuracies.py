@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from giw.checks import as_tensor
+from giw.checks import as_array
 
 SHAPES = {1: "one number per trial", 2: "shape (trials, epochs); one trial has shape (1, epochs)"}
 
 
 def as_accuracies(value: ArrayLike, name: str, *, ndim: int) -> NDArray[np.float64]:
     """Accuracies as fractions between 0 and 1, one per trial or one per trial and epoch."""
-    array = as_tensor(value, name).double().cpu().numpy()
+    array = as_array(value, name).astype(np.float64)
     if array.ndim != ndim or array.size == 0:
         raise ValueError(f"{name} must hold {SHAPES[ndim]}; got shape {array.shape}")
     if array.min() < 0 or array.max() > 1:

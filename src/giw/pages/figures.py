@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from giw.checks import as_tensor
+from giw.checks import as_array
 from giw.pages.accuracies import as_accuracies, as_paired
 from giw.pages.style import BLUE, INK, LINE, VERMILION, Style, name_of, styles_of
 from giw.writing import write_whole
@@ -121,8 +121,8 @@ def split_histogram(
     bins : int, default=20
         Number of bars.
     """
-    values = as_tensor(score, "score").double().cpu().numpy()
-    member = as_tensor(inside, "inside").cpu().numpy()
+    values = as_array(score, "score").astype(np.float64)
+    member = as_array(inside, "inside")
     if values.ndim != 1 or values.size == 0 or member.shape != values.shape:
         raise ValueError(
             "need one score and one inside flag per validation point, got score of shape "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from giw.tables.chunks import BLOCK, Chunks
+from giw.support.chunks import BLOCK, Chunks
 
 Rows = Tensor | Chunks
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import as_labels, as_pair, as_points
+from giw.support.chunks import Chunks, as_chunks
 from giw.support.copies import first_occurrences
 from giw.support.rows import Rows, blocks_of, only
-from giw.tables.chunks import Chunks, as_chunks
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from giw.checks import as_points
+from giw.checks import as_rows
+
+Array = NDArray[Any]
 
 BLOCK = 32_768  # rows held in memory at a time
 
@@ -37,23 +37,23 @@ class Chunks:
 
     pieces: Callable[[], Iterable[Any]]
     name: str
-    kept: Tensor | None = None
-    change: Callable[[Tensor], Tensor] | None = None
+    kept: NDArray[np.bool_] | None = None
+    change: Callable[[Array], Array] | None = None
     _size: list[int] = field(default_factory=list)  # what the first walk counted
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Array]:
         """Blocks of at most ``BLOCK`` rows, (rows, d)."""
-        waiting: list[Tensor] = []
+        waiting: list[Array] = []
         rows = 0
         for part in self._kept_parts():
             waiting.append(part)
             rows += len(part)
             while rows >= BLOCK:
-                joined = torch.cat(waiting) if len(waiting) > 1 else waiting[0]
+                joined = np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
                 yield self._changed(joined[:BLOCK])
                 waiting, rows = [joined[BLOCK:]], rows - BLOCK
         if rows:
-            yield self._changed(torch.cat(waiting))
+            yield self._changed(np.concatenate(waiting))
 
     def __len__(self) -> int:
         """Number of rows that count; the first time this is asked may take a walk."""
@@ -64,70 +64,40 @@ class Chunks:
                 pass
         return self._size[0]
 
-    @cached_property
-    def _first(self) -> Tensor:
-        return next(iter(self))[:1]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        return len(self), self._first.shape[1]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the first block."""
-        return self._first.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where blocks are."""
-        return self._first.device
-
-    def per_row(self, number: Callable[[Tensor], Tensor]) -> Tensor:
-        """One number for every row, (n,), from one walk; ``number`` maps (rows, d) to (rows,)."""
-        # written in place: small results kept between large blocks would tear holes into memory
-        found, start = None, 0
-        for block in self:
-            part = number(block)
-            found = part.new_empty(len(self)) if found is None else found
-            found[start : start + len(block)] = part
-            start += len(block)
-        return torch.empty(0) if found is None else found
-
-    def rows(self, index: Tensor) -> Tensor:
+    def rows(self, index: NDArray[np.intp]) -> Array:
         """The rows with these numbers, in this order, from one walk."""
         order = index.argsort()
-        wanted = index[order].cpu()
+        wanted = index[order]
         found, start = None, 0
         for block in self:
-            found = block.new_empty(len(wanted), block.shape[1]) if found is None else found
-            low, high = torch.searchsorted(wanted, torch.tensor([start, start + len(block)]))
-            picked = wanted[low:high].to(block.device) - start
-            found[order[low:high].to(block.device)] = block[picked]
+            # written in place: small results kept between large blocks would tear holes into memory
+            found = np.empty((len(wanted), block.shape[1]), block.dtype) if found is None else found
+            low, high = np.searchsorted(wanted, [start, start + len(block)])
+            found[order[low:high]] = block[wanted[low:high] - start]
             start += len(block)
-        return torch.empty(0) if found is None else found
+        return np.empty((0, 0)) if found is None else found
 
-    def where(self, kept: Tensor) -> Chunks:
+    def where(self, kept: NDArray[np.bool_]) -> Chunks:
         """Only some of the rows: those marked in a bool array of shape (n,)."""
         if self.kept is not None:  # marks are counted among the rows that were left
-            marks, kept = kept, torch.zeros_like(self.kept)
-            kept[self.kept] = marks.to(kept.device)
+            marks, kept = kept, np.zeros_like(self.kept)
+            kept[self.kept] = marks
         return replace(self, kept=kept, _size=[])
 
-    def through(self, change: Callable[[Tensor], Tensor]) -> Chunks:
+    def through(self, change: Callable[[Array], Array]) -> Chunks:
         """The same rows, each block changed once more."""
         before = self.change
         return replace(self, change=change if before is None else lambda x: change(before(x)))
 
-    def _changed(self, block: Tensor) -> Tensor:
+    def _changed(self, block: Array) -> Array:
         return block if self.change is None else self.change(block)
 
-    def _kept_parts(self) -> Iterator[Tensor]:
+    def _kept_parts(self) -> Iterator[Array]:
         total, width = 0, None
         for number, piece in enumerate(self.pieces()):
             if not len(piece):
                 continue
-            part = as_points(piece, f"{self.name}, piece {number},")
+            part = as_rows(piece, f"{self.name}, piece {number},")
             width = part.shape[1] if width is None else width
             if part.shape[1] != width:
                 raise ValueError(
@@ -136,7 +106,7 @@ class Chunks:
                 )
             mine = slice(total, total + len(part))
             total += len(part)
-            yield part if self.kept is None else part[self.kept[mine].to(part.device)]
+            yield part if self.kept is None else part[self.kept[mine]]
         if total == 0:
             raise ValueError(f"{self.name} is empty: none of its pieces holds a row")
         expected = len(self.kept) if self.kept is not None else (self._size or [total])[0]

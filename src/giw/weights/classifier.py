@@ -8,24 +8,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import clone
-from torch import Tensor
-from torch.nn.functional import softplus
 
 from giw.weights.basis import (
+    LARGEST_LOG,
     GaussianBasis,
-    fold_numbers,
-    representatives,
-    typical_distance,
+    candidate_widths,
+    centers_of_both,
+    feature_blocks,
+    folds_of,
+    newton,
+    with_constant,
 )
-from giw.weights.estimator import Model, RatioEstimator, TwoSamples
-from giw.weights.kliep import LARGEST_LOG, SELECTION_ROWS, feature_blocks
+from giw.weights.kliep import SELECTION_ROWS
+from giw.weights.ratio import Model, Ratio
+from giw.weights.samples import Samples
 
+Array = NDArray[np.float64]
+Features = Callable[[Array], Array]
 RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # strong to weak
 MOST_FOLDS = 10
-Features = Callable[[Tensor], Tensor]
-MOST_SQUARES, MOST_LINEAR = 50, 300  # features of the data up to which these are tried
+MOST_TRIED = {"linear": 300, "quadratic": 50}  # features of the data up to which these are tried
 
 
 @dataclass(frozen=True)
@@ -34,9 +40,9 @@ class LinearFeatures:
 
     squares: bool
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """(n, d) → (n, d) or (n, 2 d)."""
-        return torch.cat([x, (x.square() - 1) / math.sqrt(2)], 1) if self.squares else x
+        return np.concatenate([x, (np.square(x) - 1) / math.sqrt(2)], 1) if self.squares else x
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,12 @@ class Odds:
     """The odds of a logistic regression."""
 
     features: Features
-    theta: Tensor  # (b + 1,), the constant first
+    theta: Array  # (b + 1,), the constant first
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """Ratio at points (n, d) → (n,)."""
-        theta = self.theta.to(x.device)
-        return (self.features(x) @ theta[1:] + theta[0]).clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+        value = self.features(x) @ self.theta[1:] + self.theta[0]
+        return np.exp(value.clip(-LARGEST_LOG, LARGEST_LOG))
 
 
 @dataclass(frozen=True)
@@ -58,26 +64,24 @@ class ForeignOdds:
 
     classifier: Any
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """Ratio at points (n, d) → (n,)."""
-        chance = torch.as_tensor(self.classifier.predict_proba(x.cpu().numpy())[:, 1])
+        chance = np.asarray(self.classifier.predict_proba(x)[:, 1], dtype=np.float64)
         tiny = math.exp(-LARGEST_LOG)
-        ratio = chance.clamp(min=tiny) / (1 - chance).clamp(min=tiny)
-        return ratio.to(device=x.device, dtype=x.dtype)
+        return chance.clip(tiny) / (1 - chance).clip(tiny)
 
 
 def logistic_coefficients(
-    train: Callable[[], Iterable[Tensor]],  # blocks of training features, (rows, b + 1) each
+    train: Callable[[], Iterable[Array]],  # blocks of training features, (rows, b + 1) each
     n_train: int,
-    phi_val: Tensor,  # (m, b + 1)
-    share: Tensor,  # (m,), sums to one
+    phi_val: Array,  # (m, b + 1)
+    share: Array,  # (m,), sums to one
     *,
     ridge: float,
     odds: float,  # of being a validation point, before x is seen
-    start: Tensor,  # (b + 1,)
+    start: Array,  # (b + 1,)
     tolerance: float = 1e-9,
-    most_steps: int = 40,
-) -> Tensor:  # (b + 1,)
+) -> Array:  # (b + 1,)
     r"""Logistic regression with odds :math:`c\, e^f` of being a validation point, by Newton steps.
 
     .. math:: \min_\theta \tfrac1c E_{\rm train}[\log(1 + c\, e^f)]
@@ -85,102 +89,78 @@ def logistic_coefficients(
 
     times c where that is above one, so that the smaller sample always has weight one.
     """
-    penalty = torch.full_like(start, ridge)
+    penalty = np.full(len(start), float(ridge))
     penalty[0] = 1e-9
     shift = math.log(odds)
     each_train, each_val = max(1.0, 1 / odds) / n_train, max(1.0, odds) * share
 
-    def look(theta: Tensor) -> tuple[float, Tensor, Tensor]:
+    def look(theta: Array) -> tuple[float, Array, Array]:
         value = phi_val @ theta + shift
-        chance = torch.sigmoid(value)
-        loss = float(softplus(-value) @ each_val) + 0.5 * float(penalty @ theta.square())
+        chance = expit(value)
+        loss = float(np.logaddexp(0, -value) @ each_val) + 0.5 * float(penalty @ np.square(theta))
         gradient = -(each_val * (1 - chance)) @ phi_val + penalty * theta
         curvature = (phi_val * (each_val * chance * (1 - chance))[:, None]).T @ phi_val
         for phi in train():
             value = phi @ theta + shift
-            chance = torch.sigmoid(value)
-            loss += each_train * float(softplus(value).sum())
-            gradient = gradient + (each_train * chance) @ phi
-            curvature = curvature + (phi * (each_train * chance * (1 - chance))[:, None]).T @ phi
-        return loss, gradient, curvature + torch.diag(penalty)
+            chance = expit(value)
+            loss += each_train * float(np.logaddexp(0, value).sum())
+            gradient += (each_train * chance) @ phi
+            curvature += (phi * (each_train * chance * (1 - chance))[:, None]).T @ phi
+        return loss, gradient, curvature + np.diag(penalty)
 
-    theta = start
-    loss, gradient, curvature = look(theta)
-    for _ in range(most_steps):
-        step = torch.linalg.solve(curvature, gradient)
-        decrease = float(gradient @ step)
-        if decrease < tolerance:
-            break
-        length = 1.0
-        while True:
-            tried = theta - length * step
-            found = look(tried)
-            if found[0] <= loss - 1e-4 * length * decrease or length < 1e-4:
-                break
-            length *= 0.5
-        theta, (loss, gradient, curvature) = tried, found
-    return theta
-
-
-def _with_constant(features: Features, x: Tensor) -> Tensor:
-    phi = features(x)
-    return torch.cat([torch.ones_like(phi[:, :1]), phi], 1)
+    return newton(look, start, tolerance=tolerance)
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """Logistic loss of each point under a fit that it took no part in."""
 
-    on_train: Tensor  # (..., n)
-    on_val: Tensor  # (..., m)
-    share: Tensor  # (m,)
+    on_train: Array  # (..., n)
+    on_val: Array  # (..., m)
+    share: Array  # (m,)
     odds: float
 
-    def mean(self) -> Tensor:
+    def mean(self) -> Array:
         """Every point weighing the same, (...)."""
-        return self.on_train.mean(-1) / self.odds + (self.on_val * self.share).sum(-1)
+        mean: Array = self.on_train.mean(-1) / self.odds + (self.on_val * self.share).sum(-1)
+        return mean
 
     def clearly_above(self, other: HeldOut) -> bool:
         """Whether this loss is higher by more than one standard error of the difference."""
         train, val = (self.on_train - other.on_train) / self.odds, self.on_val - other.on_val
-        average = (val * self.share).sum()
-        variance = train.var(correction=0) / len(train)
-        variance = variance + (self.share.square() * (val - average).square()).sum()
-        return bool(train.mean() + average > variance.sqrt())
+        average = float(val @ self.share)
+        variance = train.var() / len(train) + np.square(self.share) @ np.square(val - average)
+        return bool(train.mean() + average > math.sqrt(variance))
 
 
 def held_out_losses(
-    features: Features, samples: TwoSamples, ridges: list[float], *, odds: float
+    features: Features, samples: Samples, ridges: list[float], *, odds: float
 ) -> HeldOut:
     """Loss of every point for every ridge, (ridges, n) and (ridges, m)."""
-    n_folds = min(MOST_FOLDS, len(samples.val))
-    fold_train, fold_val = fold_numbers(samples.train, n_folds), fold_numbers(samples.val, n_folds)
-    phi_train, phi_val = (_with_constant(features, x) for x in (samples.train, samples.val))
-    on_train = phi_train.new_zeros(len(ridges), len(phi_train))
-    on_val = phi_train.new_zeros(len(ridges), len(phi_val))
+    phi_train, phi_val = (with_constant(features(x)) for x in (samples.train, samples.val))
+    on_train, on_val = (np.empty((len(ridges), len(phi))) for phi in (phi_train, phi_val))
     shift = math.log(odds)
-    for fold in range(n_folds):
-        out_train, out_val = fold_train == fold, fold_val == fold
-        rest = phi_train[~out_train] if bool((~out_train).any()) else phi_train
-        share = torch.where(out_val, 0.0, samples.share)
-        theta = torch.zeros_like(phi_val[0])
+    for fold in folds_of(samples, MOST_FOLDS):
+        rest, theta = phi_train[fold.kept_train], np.zeros(phi_val.shape[1])
         for index, ridge in enumerate(ridges):  # from strong to weak, each from the last
             theta = logistic_coefficients(
                 partial(iter, [rest]),
                 len(rest),
                 phi_val,
-                share / share.sum(),
+                fold.share,
                 ridge=ridge,
                 odds=odds,
                 start=theta,
                 tolerance=1e-6,
             )
-            on_train[index, out_train] = softplus(phi_train[out_train] @ theta + shift)
-            on_val[index, out_val] = softplus(-(phi_val[out_val] @ theta + shift))
+            value = phi_train[fold.out_train] @ theta + shift
+            on_train[index, fold.out_train] = np.logaddexp(0, value)
+            value = phi_val[fold.out_val] @ theta + shift
+            on_val[index, fold.out_val] = np.logaddexp(0, -value)
     return HeldOut(on_train, on_val, samples.share, odds)
 
 
-class ClassifierRatio(RatioEstimator):
+class ClassifierRatio(Ratio):
     r"""Density ratio as the odds of a classifier that tells the two samples apart [1]_.
 
     By Bayes' rule :math:`w(x) = \frac nm P({\rm val} \mid x) / P({\rm train} \mid x)`. The
@@ -237,22 +217,22 @@ class ClassifierRatio(RatioEstimator):
         self.standardize = standardize
         self.balanced = balanced
 
-    def _fit_model(self, samples: TwoSamples) -> Model:
+    def _fit_model(self, samples: Samples) -> Model:
         if self.classifier is not None:
             return ForeignOdds(self._fit_foreign(samples))
         few = samples.few(SELECTION_ROWS)
         maps = self._maps(samples)
         ridges = list(RIDGES) if isinstance(self.ridge, str) else [float(self.ridge)]
         # members that count for less than one make the validation sample smaller
-        n_val = 1 / float(samples.share.square().sum())
+        n_val = 1 / float(np.square(samples.share).sum())
         odds = 1.0 if self.balanced else n_val / len(samples.train)
         self.features_, self.ridge_ = _choose(few, maps, ridges, odds=odds)
         chosen = maps[self.features_]
-        phi_val = _with_constant(chosen, samples.val)
-        theta = torch.zeros_like(phi_val[0])
+        phi_val = with_constant(chosen(samples.val))
+        theta = np.zeros(phi_val.shape[1])
         for data in (few, samples):  # most of the way is walked on few rows
             theta = logistic_coefficients(
-                partial(feature_blocks, partial(_with_constant, chosen), data.train),
+                partial(feature_blocks, lambda x: with_constant(chosen(x)), data),
                 len(data.train),
                 phi_val,
                 samples.share,
@@ -262,32 +242,25 @@ class ClassifierRatio(RatioEstimator):
             )
         return Odds(chosen, theta)
 
-    def _maps(self, samples: TwoSamples) -> dict[str, Features]:
+    def _maps(self, samples: Samples) -> dict[str, Features]:
         """The functions to choose from, simplest first."""
-        d = samples.train.shape[1]
-        half = max(1, self.n_centers // 2)
-        known: dict[str, Features] = {
+        maps: dict[str, Features] = {
             "linear": LinearFeatures(squares=False),
             "quadratic": LinearFeatures(squares=True),
         }
-        if self.features in known:
-            return {self.features: known[self.features]}
-        centers = torch.cat(
-            [representatives(samples.train, half), representatives(samples.val, half)]
-        )
-        width = typical_distance(samples.train, samples.val)
-        known["kernel"] = GaussianBasis.whitened(centers, width)
-        if self.features == "kernel":
-            return {"kernel": known["kernel"]}
-        most = {"linear": MOST_LINEAR, "quadratic": MOST_SQUARES}
-        return {name: phi for name, phi in known.items() if d <= most.get(name, d)}
+        if self.features in maps:
+            return {self.features: maps[self.features]}
+        centers = centers_of_both(samples, max(1, self.n_centers // 2))
+        maps["kernel"] = GaussianBasis.whitened(centers, *candidate_widths("median", samples))
+        d = samples.train.shape[1]
+        names = ["kernel"] if self.features == "kernel" else list(maps)
+        return {name: maps[name] for name in names if d <= MOST_TRIED.get(name, d)}
 
-    def _fit_foreign(self, samples: TwoSamples) -> Any:
+    def _fit_foreign(self, samples: Samples) -> Any:
         n, m = len(samples.train), len(samples.val)
-        x = torch.cat([samples.train, samples.val]).cpu().numpy()
-        label = torch.cat([torch.zeros(n), torch.ones(m)]).long().numpy()
+        x, label = np.concatenate([samples.train, samples.val]), np.repeat([0, 1], [n, m])
         # both samples weigh n, so that penalties tuned for n points keep their meaning
-        weight = torch.cat([torch.ones(n).double(), n * samples.share.cpu()]).numpy()
+        weight = np.append(np.ones(n), n * samples.share)
         return clone(self.classifier).fit(x, label, sample_weight=weight)
 
     def _check_parameters(self) -> None:
@@ -298,7 +271,7 @@ class ClassifierRatio(RatioEstimator):
 
 
 def _choose(
-    few: TwoSamples, maps: dict[str, Features], ridges: list[float], *, odds: float
+    few: Samples, maps: dict[str, Features], ridges: list[float], *, odds: float
 ) -> tuple[str, float]:
     """The simplest functions that no richer ones clearly beat, each with its best ridge."""
     names = list(maps)
@@ -316,23 +289,13 @@ def _choose(
 
 
 def classifier_ratio(
-    x_train: Any,
-    x_val: Any,
-    *,
-    features: str = "auto",
-    ridge: str | float = "auto",
-    classifier: Any | None = None,
-    n_centers: int = 100,
-    standardize: bool = True,
-    balanced: bool = False,
-    val_weight: Any | None = None,
+    x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any
 ) -> Any:
-    """Mean-one weights at the training points by classification; see `giw.ClassifierRatio`.
+    """Mean-one weights by classification; parameters are those of `giw.ClassifierRatio`.
 
     Returns
     -------
     array of shape (n,)
         Weights at the training points.
     """
-    estimator = ClassifierRatio(features, ridge, classifier, n_centers, standardize, balanced)
-    return estimator.fit(x_train, x_val, val_weight).weight_
+    return ClassifierRatio(**parameters).fit(x_train, x_val, val_weight).weight_

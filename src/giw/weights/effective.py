@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from giw.checks import as_tensor, callers_level
+from giw.checks import as_array, callers_level
 
 FEWEST_EFFECTIVE = 0.05  # share of the training points below which a warning is due
 
@@ -35,26 +36,21 @@ def effective_sample_size(weight: Any) -> float:
     ----------
     .. [1] Kish, Survey Sampling, Wiley, 1965.
     """
-    w = as_tensor(weight, "weight")
-    if w.ndim != 1 or w.numel() == 0:
-        raise ValueError(f"weight must have shape (n,) with n ≥ 1, got {tuple(w.shape)}")
-    if bool((w < 0).any()) or not bool((w > 0).any()):
+    w = as_array(weight, "weight")
+    if w.ndim != 1 or w.size == 0:
+        raise ValueError(f"weight must have shape (n,) with n ≥ 1, got {w.shape}")
+    if (w < 0).any() or not (w > 0).any():
         raise ValueError(
             f"weight must not be negative nor all zero, got {w.min():.3g} to {w.max():.3g}"
         )
-    w = w.double() / w.max()  # squares of tiny or huge weights would leave the range of floats
-    return float(w.sum().square() / w.square().sum())
+    w = w.astype(np.float64) / w.max()  # squares of tiny or huge weights leave the range of floats
+    return float(w.sum() ** 2 / np.square(w).sum())
 
 
-def warn_if_few(weight: Tensor, what: str) -> None:
+def warn_if_few(weight: NDArray[np.float64], what: str) -> None:
     """Explain a collapse of the weights onto few training points, by the smallest of a batch."""
-    w = weight.double()
-    effective = float((w.sum(-1).square() / w.square().sum(-1)).min())
-    warn_of(effective, w.shape[-1], what)
-
-
-def warn_of(effective: float, n: int, what: str) -> None:
-    """Warn if the effective sample size is under five per cent of the training points."""
+    n = weight.shape[-1]
+    effective = float((weight.sum(-1) ** 2 / np.square(weight).sum(-1)).min())
     if effective >= FEWEST_EFFECTIVE * n:
         return
     warnings.warn(
@@ -66,8 +62,3 @@ def warn_of(effective: float, n: int, what: str) -> None:
         EffectiveSampleSizeWarning,
         stacklevel=callers_level(),
     )
-
-
-def mean_one(weight: Tensor) -> Tensor:
-    """Rescale to mean one over the last dimension."""
-    return weight / weight.mean(-1, keepdim=True)

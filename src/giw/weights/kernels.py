@@ -9,41 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from giw.checks import as_pair, as_points, check_positive, like
+from giw.checks import as_row_pair, as_rows, check_positive, like_input
 
+Array = NDArray[np.float64]
 MOST_MEDIAN_POINTS = 2_000  # 2 million pairs: the median is then known to about 0.1 %
 
 
-def squared_distances(x: Any, y: Any) -> Any:
-    """Squared Euclidean distances between the rows of two matrices.
-
-    Parameters
-    ----------
-    x : array-like of shape (..., n, d)
-        One dimension is read as n points of one feature.
-    y : array-like of shape (..., m, d)
-
-    Returns
-    -------
-    array of shape (..., n, m)
-        Never negative; exactly zero between equal rows when ``d`` is one.
-    """
-    a, b = as_pair(x, y, ("x", "y"), batched=True)
-    return like(pairwise_squared_distances(a, b), x)
-
-
-def pairwise_squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """Squared distances of tensors (..., n, d) and (..., m, d), unchecked: for inner loops."""
+def pair_squares(x: Array, y: Array) -> Array:
+    """Squared distances of (..., n, d) and (..., m, d), unchecked, (..., n, m)."""
     if x.shape[-1] == 1:
-        return (x - y.mT).square()  # (..., n, m)
+        return np.square(x - y.swapaxes(-1, -2))
     # ‖x‖² + ‖y‖² − 2xᵀy loses digits far from the origin, so the origin moves to the points
-    center = y.mean(-2, keepdim=True)  # (..., 1, d)
+    center = y.mean(-2, keepdims=True)  # (..., 1, d)
     x, y = x - center, y - center
-    norms = x.square().sum(-1)[..., :, None] + y.square().sum(-1)[..., None, :]  # (..., n, m)
-    return (norms - 2 * (x @ y.mT)).clamp(min=0)
+    squares = x @ y.swapaxes(-1, -2)
+    squares *= -2
+    squares += np.square(x).sum(-1)[..., :, None]
+    squares += np.square(y).sum(-1)[..., None, :]
+    return np.maximum(squares, 0, out=squares)
 
 
 def gaussian_kernel(
@@ -56,6 +42,7 @@ def gaussian_kernel(
     Parameters
     ----------
     x : array-like of shape (..., n, d)
+        One dimension is read as n points of one feature.
     y : array-like of shape (..., m, d)
     bandwidth : float, optional
         Width :math:`\sigma` in the units of the features; a larger one sees further.
@@ -73,9 +60,8 @@ def gaussian_kernel(
         )
     if gamma is None:
         gamma = bandwidth_to_gamma(check_positive(bandwidth, "bandwidth"))  # type: ignore[arg-type]
-    a, b = as_pair(x, y, ("x", "y"), batched=True)
-    distances = pairwise_squared_distances(a, b)
-    return like(torch.exp(-check_positive(gamma, "gamma") * distances), x)
+    a, b = as_row_pair(x, y, ("x", "y"), batched=True)
+    return like_input(np.exp(-check_positive(gamma, "gamma") * pair_squares(a, b)), x)
 
 
 def bandwidth_to_gamma(bandwidth: float) -> float:
@@ -100,40 +86,27 @@ def median_distance(x: Any) -> float:
     float
         Zero only when all rows coincide.
     """
-    return float(median_pair_distance(representatives(as_points(x, "x"), MOST_MEDIAN_POINTS)))
-
-
-def median_pair_distance(x: Tensor) -> Tensor:
-    """Median distance over pairs i < j of the rows of (..., n, d), unchecked; shape (...)."""
-    n = x.shape[-2]
+    points = as_rows(x, "x").astype(np.float64)
+    points = points[evenly_spread(points.sum(-1), MOST_MEDIAN_POINTS)]
+    n = len(points)
     if n == 1:
-        return x.new_zeros(x.shape[:-2])
-    row, column = torch.triu_indices(n, n, 1, device=x.device)
-    squares = pairwise_squared_distances(x, x)[..., row, column]  # (..., pairs)
-    lower, upper = middle_pair(squares)
-    median = 0.5 * (lower.sqrt() + upper.sqrt())
-    return torch.where(median > 0, median, squares.mean(-1).sqrt())
+        return 0.0
+    squares = pair_squares(points, points)[np.triu_indices(n, 1)]  # (pairs,)
+    middle = [(len(squares) - 1) // 2, len(squares) // 2]  # one and the same where it is odd
+    median = float(np.sqrt(np.partition(squares, middle)[middle]).mean())
+    return median if median > 0 else float(np.sqrt(squares.mean()))
 
 
-def middle_pair(values: Tensor) -> tuple[Tensor, Tensor]:
-    """The two middle values along the last dimension, one and the same where it is odd."""
-    lower, upper = (values.shape[-1] - 1) // 2, values.shape[-1] // 2
-    if values.is_cuda:  # where a sort is cheap, and a selection not deterministic
-        ordered = values.sort(-1).values
-        return ordered[..., lower], ordered[..., upper]
-    # selection takes a tenth of the time of a sort
-    first = values.kthvalue(lower + 1, -1).values
-    return first, first if upper == lower else values.kthvalue(upper + 1, -1).values
+def evenly_spread(sums: NDArray[Any], most: int) -> NDArray[np.intp]:
+    """Indices of at most ``most`` rows, evenly spread along these sums, one per row.
 
-
-def representatives(x: Tensor, most: int) -> Tensor:
-    """At most ``most`` rows of (n, d), evenly spread and whatever the order of the rows."""
-    n = len(x)
+    They do not depend on the order in which the rows came.
+    """
+    n = len(sums)
     if n <= most:
-        return x
-    order = x.sum(-1).argsort()
-    steps = torch.arange(most, device=x.device) * n // most + n // (2 * most)
-    return x[order[steps.clamp(max=n - 1)]]
+        return np.arange(n)
+    steps = np.arange(most) * n // most + n // (2 * most)
+    return sums.argsort(kind="stable")[np.minimum(steps, n - 1)]
 
 
 def scale_free_gamma(x: Any) -> float:

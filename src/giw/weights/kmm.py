@@ -7,20 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from giw.checks import as_pair, as_points, check_positive, like
-from giw.weights.basis import GaussianBasis, Units, candidate_widths, row_blocks
+from giw.checks import as_members, as_row_pair, check_positive, like_input
+from giw.weights.basis import GaussianBasis, candidate_widths, centers_of_both
 from giw.weights.effective import warn_if_few
-from giw.weights.estimator import RatioEstimator, TwoSamples, check_auto, check_members
-from giw.weights.kernels import (
-    bandwidth_to_gamma,
-    median_pair_distance,
-    pairwise_squared_distances,
-    representatives,
-)
+from giw.weights.kernels import bandwidth_to_gamma, median_distance, pair_squares
 from giw.weights.least_squares import RIDGES, choose
 from giw.weights.quadratic import (
     DenseKernel,
@@ -29,10 +21,12 @@ from giw.weights.quadratic import (
     pivoted_cholesky,
     sum_bounds,
 )
+from giw.weights.ratio import Ratio, check_auto
+from giw.weights.samples import Samples, Units, blocks
 
+Array = NDArray[np.float64]
 BANDWIDTHS = ("auto", "median", "paper")
 MOST_DENSE = 2_000  # points up to which the kernel matrix is held in full
-MOST_MEDIAN_POINTS = 2_000
 KAPPA_ROWS = 8_192  # of a kernel between training and validation points, held at a time
 ROUNDING = 1e-14  # of a diagonal of ones, below which a factor would hold only rounding errors
 
@@ -100,100 +94,42 @@ def kmm(
     .. [1] Huang, Smola, Gretton, Borgwardt and Schölkopf, NeurIPS 19, 2006.
     .. [2] Kanamori, Suzuki and Sugiyama, Machine Learning 86:335-367, 2012.
     """
-    _check_parameters(bandwidth, gamma, ridge, upper, tolerance)
-    if not isinstance(ridge, str):
-        return _papers_weights(
-            x_train,
-            x_val,
-            val_weight,
-            bandwidth=bandwidth,
-            gamma=gamma,
-            ridge=float(ridge),
-            upper=upper,
-            tolerance=tolerance,
-        )
-    train, val = as_pair(x_train, x_val, batched=True)
-    member = check_members(val_weight, val)
-    lead = train.shape[:-2]
-    problems = zip(
-        *(part.reshape(-1, *part.shape[len(lead) :]) for part in (train, val, member)), strict=True
-    )
     estimator = KMM(bandwidth, gamma, ridge, upper, tolerance)
-    weights = [estimator.fit(a, b, v).weight_ for a, b, v in problems]  # a tensor each
-    return like(torch.stack(weights).reshape(*lead, -1), x_train)
+    estimator._check_parameters()
+    train, val = as_row_pair(x_train, x_val, batched=True)
+    member = as_members(val_weight, val.shape[:-1])
+    problems = zip(*(_problems(part, train.ndim - 2) for part in (train, val, member)), strict=True)
+    weights = [estimator._solve(a, b, v) for a, b, v in problems]
+    weight = np.stack(weights).reshape(train.shape[:-1])
+    return like_input(weight.astype(train.dtype), x_train)
 
 
-def _check_parameters(
-    bandwidth: str | float,
-    gamma: float | None,
-    ridge: str | float,
-    upper: float,
-    tolerance: float,
-) -> None:
-    check_auto(bandwidth, "bandwidth", BANDWIDTHS)
-    check_auto(ridge, "ridge")
+def _problems(part: NDArray[Any], lead: int) -> NDArray[Any]:
+    """The leading dimensions as one."""
+    return part.reshape(-1, *part.shape[lead:])
+
+
+def _gamma(train: NDArray[Any], bandwidth: str | float, gamma: float | None) -> float:
+    """Inverse squared width."""
     if gamma is not None:
-        check_positive(gamma, "gamma")
-    check_positive(tolerance, "tolerance")
-    if check_positive(upper, "upper") < 1:
-        raise ValueError(f"upper must be at least one, the mean of all weights; got {upper}")
-
-
-def _gammas(train: Tensor, bandwidth: str | float, gamma: float | None) -> Tensor:
-    """Inverse squared width for each problem of the batch, (..., 1, 1) in double precision."""
-    shape = (*train.shape[:-2], 1, 1)
-    if gamma is not None:
-        return train.new_full(shape, float(gamma), dtype=torch.float64)
+        return float(gamma)
     if not isinstance(bandwidth, str):
-        return train.new_full(shape, bandwidth_to_gamma(float(bandwidth)), dtype=torch.float64)
-    points = train if train.ndim > 2 else representatives(train, MOST_MEDIAN_POINTS)
-    median = median_pair_distance(points.double())[..., None, None]
+        return bandwidth_to_gamma(float(bandwidth))
     # all points equal: every kernel says the same, and every weight will be one
-    median = torch.where(median > 0, median, 1.0)
-    return median if bandwidth == "paper" else 0.5 / median.square()
-
-
-def _papers_weights(
-    x_train: Any,
-    x_val: Any,
-    val_weight: Any | None,
-    *,
-    bandwidth: str | float,
-    gamma: float | None,
-    ridge: float,
-    upper: float,
-    tolerance: float,
-) -> Any:
-    """The problem with a given ridge, solved as it stands."""
-    train, val = as_pair(x_train, x_val, batched=True)
-    member = check_members(val_weight, val)
-    widths = _gammas(train, bandwidth, gamma)  # (..., 1, 1)
-    lead, (n, d) = train.shape[:-2], train.shape[-2:]
-    raw = [
-        matched_weights(a, b, v, gamma=g, ridge=ridge, upper=upper, tolerance=tolerance)
-        for a, b, v, g in zip(
-            train.double().cpu().numpy().reshape(-1, n, d),
-            val.double().cpu().numpy().reshape(-1, val.shape[-2], d),
-            member.double().cpu().numpy().reshape(-1, val.shape[-2]),
-            widths.ravel().tolist(),
-            strict=True,
-        )
-    ]
-    weight = torch.from_numpy(np.stack(raw).reshape(*lead, n)).to(train)
-    warn_if_few(weight, "kmm")
-    return like(weight, x_train)
+    median = median_distance(train) or 1.0
+    return median if bandwidth == "paper" else bandwidth_to_gamma(median)
 
 
 def matched_weights(
-    x_train: NDArray[np.float64],  # (n, d)
-    x_val: NDArray[np.float64],  # (m, d)
-    member: NDArray[np.float64],  # (m,), not all zero
+    x_train: Array,  # (n, d)
+    x_val: Array,  # (m, d)
+    member: Array,  # (m,), not all zero
     *,
     gamma: float,
     ridge: float,
     upper: float,
     tolerance: float = 1e-3,
-) -> NDArray[np.float64]:  # (n,)
+) -> Array:  # (n,)
     """Mean-one weights by the problem of :func:`giw.kmm` with a given ridge, unchecked."""
     n = len(x_train)
     if n == 1 or upper == 1:
@@ -202,7 +138,7 @@ def matched_weights(
     share = member * (n / member.sum())
     for start in range(0, n, KAPPA_ROWS):
         rows = slice(start, start + KAPPA_ROWS)
-        kappa[rows] = np.exp(-gamma * _squares(x_train[rows], x_val)) @ share
+        kappa[rows] = np.exp(-gamma * pair_squares(x_train[rows], x_val)) @ share
     weight = interior_point(
         kernel_of(x_train, gamma=gamma, ridge=ridge),
         kappa,
@@ -215,7 +151,7 @@ def matched_weights(
 
 
 def kernel_of(
-    x: NDArray[np.float64],  # (n, d)
+    x: Array,  # (n, d)
     *,
     gamma: float,
     ridge: float,
@@ -231,20 +167,7 @@ def kernel_of(
     rows, left = pivoted_cholesky(x, gamma=gamma, cut=cut, most=most)
     if left < cut or n > MOST_DENSE:
         return FactoredKernel(rows)
-    return DenseKernel(np.exp(-gamma * _squares(x, x)))
-
-
-def _squares(
-    x: NDArray[np.float64],  # (n, d)
-    y: NDArray[np.float64],  # (m, d)
-) -> NDArray[np.float64]:  # (n, m)
-    """Squared distances; exact for one feature, from centred norms for more."""
-    if x.shape[1] == 1:
-        return np.square(x - y.T)
-    center = y.mean(0)
-    x, y = x - center, y - center
-    squares = np.square(x).sum(1)[:, None] + np.square(y).sum(1) - 2 * (x @ y.T)
-    return np.maximum(squares, 0, out=squares)
+    return DenseKernel(np.exp(-gamma * pair_squares(x, x)))
 
 
 @dataclass(frozen=True)
@@ -256,32 +179,32 @@ class MatchedRatio:
     """
 
     basis: GaussianBasis
-    theta: Tensor  # (b,)
+    theta: Array  # (b,)
     price: float
     upper: float
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """Ratio at points (n, d) → (n,)."""
-        value = 1 - self.price + self.basis(x) @ self.theta.to(x.device)
-        return value.clamp(0, self.upper)
+        return (1 - self.price + self.basis(x) @ self.theta).clip(0, self.upper)
 
 
 @dataclass(frozen=True)
 class KernelAverage:
     """The average of the training points' weights, the nearer ones counting more."""
 
-    x_train: Tensor  # (n, d)
-    weight: Tensor  # (n,)
+    x_train: Array  # (n, d)
+    weight: Array  # (n,)
     gamma: float
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """Ratio at points (q, d) → (q,)."""
-        closeness = -self.gamma * pairwise_squared_distances(x, self.x_train.to(x.device))
+        closeness = -self.gamma * pair_squares(x, self.x_train)
         # a point far from all follows its nearest neighbour
-        return torch.softmax(closeness, -1) @ self.weight.to(x.device)
+        share = np.exp(closeness - closeness.max(-1, keepdims=True))
+        return share @ self.weight / share.sum(-1)
 
 
-class KMM(RatioEstimator):
+class KMM(Ratio):
     r"""Kernel mean matching as an estimator; see :func:`giw.kmm` for the problem and parameters.
 
     New points are weighed by what the optimality conditions of the problem say of them; with a
@@ -330,42 +253,48 @@ class KMM(RatioEstimator):
         if isinstance(self.ridge, str):
             return super().fit(x_train, x_val, val_weight)
         self._check_parameters()
-        train = as_points(x_train, "x_train")
-        inverse = float(_gammas(train, self.bandwidth, self.gamma))
-        self.weight_ = kmm(
-            train,
-            x_val,
-            gamma=inverse,
-            ridge=self.ridge,
-            upper=self.upper,
-            tolerance=self.tolerance,
-            val_weight=val_weight,
-        )
-        origin = train.double().mean(0)
-        self.units_ = Units(origin, torch.ones_like(origin))
-        self.model_ = KernelAverage(self.units_(train), self.weight_.double(), inverse)
+        train, val = as_row_pair(x_train, x_val)
+        member = as_members(val_weight, val.shape[:-1])
+        gamma = _gamma(train, self.bandwidth, self.gamma)
+        weight = self._solve(train, val, member)
+        origin = train.mean(0, dtype=np.float64)
+        self.units_ = Units(origin, np.ones_like(origin))
+        self.model_ = KernelAverage(self.units_(train), weight, gamma)
         self.scale_, self.n_features_in_ = 1.0, train.shape[1]
-        self.bandwidth_, self.ridge_ = math.sqrt(0.5 / inverse), float(self.ridge)
-        self.weight_ = like(self.weight_, x_train)
+        self.bandwidth_, self.ridge_ = math.sqrt(0.5 / gamma), float(self.ridge)
+        self.weight_ = like_input(weight.astype(train.dtype), x_train)
         return self
 
-    def _fit_model(self, samples: TwoSamples) -> MatchedRatio:
-        n = len(samples.train)
-        most = 100 if n <= 100_000 else 64
-        centers = torch.cat(
-            [representatives(samples.train, most), representatives(samples.val, most)]
+    def _solve(self, train: NDArray[Any], val: NDArray[Any], member: Array) -> Array:
+        """Mean-one weights of one problem, (n,)."""
+        if isinstance(self.ridge, str):
+            weight: Array = self.fit(train, val, member).weight_
+            return weight
+        weight = matched_weights(
+            train.astype(np.float64),
+            val.astype(np.float64),
+            member,
+            gamma=_gamma(train, self.bandwidth, self.gamma),
+            ridge=float(self.ridge),
+            upper=self.upper,
+            tolerance=self.tolerance,
         )
+        warn_if_few(weight, "kmm")
+        return weight
+
+    def _fit_model(self, samples: Samples) -> MatchedRatio:
+        n = len(samples.train)
+        centers = centers_of_both(samples, 100 if n <= 100_000 else 64)
         bases = [GaussianBasis.whitened(centers, width) for width in self._widths(samples)]
         basis, penalty = choose(samples, bases, list(RIDGES), eta=0.0)
         self.bandwidth_, self.ridge_ = basis.width, n * penalty
         if n == 1 or self.upper == 1:
-            return MatchedRatio(basis, torch.zeros_like(basis(centers[:1])[0]), 0.0, self.upper)
-        rows = np.empty((basis.size + 1, n))  # (b + 1, n)
-        start = 0
-        for part in row_blocks(samples.train):
-            rows[:-1, start : start + len(part)] = basis(part).T.cpu().numpy()
+            return MatchedRatio(basis, np.zeros(basis.size), 0.0, self.upper)
+        rows, start = np.empty((basis.size + 1, n)), 0  # (b + 1, n)
+        for part in blocks(samples.train):
+            rows[:-1, start : start + len(part)] = basis(part).T
             start += len(part)
-        mean_val = (samples.share @ basis(samples.val)).cpu().numpy()  # (b,)
+        mean_val = samples.share @ basis(samples.val)  # (b,)
         w = interior_point(
             FactoredKernel(rows),
             n * (mean_val @ rows[:-1]) + self.ridge_,  # the ridge pulls towards one
@@ -377,12 +306,20 @@ class KMM(RatioEstimator):
         theta = (n * mean_val - rows[:-1] @ w) / self.ridge_
         between = (w > 1e-3) & (w < self.upper - 1e-3)  # points whose bounds do not push
         price = float((1 + theta @ rows[:-1] - w)[between].mean()) if between.any() else 0.0
-        return MatchedRatio(basis, torch.from_numpy(theta).to(samples.train), price, self.upper)
+        return MatchedRatio(basis, theta, price, self.upper)
 
-    def _widths(self, samples: TwoSamples) -> list[float]:
+    def _widths(self, samples: Samples) -> list[float]:
         if self.standardize:
-            return candidate_widths(self.bandwidth, samples.train, samples.val)
-        return [math.sqrt(0.5 / float(_gammas(samples.train, self.bandwidth, self.gamma)))]
+            return candidate_widths(self.bandwidth, samples)
+        return [math.sqrt(0.5 / _gamma(samples.train, self.bandwidth, self.gamma))]
 
     def _check_parameters(self) -> None:
-        _check_parameters(self.bandwidth, self.gamma, self.ridge, self.upper, self.tolerance)
+        check_auto(self.bandwidth, "bandwidth", BANDWIDTHS)
+        check_auto(self.ridge, "ridge")
+        if self.gamma is not None:
+            check_positive(self.gamma, "gamma")
+        check_positive(self.tolerance, "tolerance")
+        if check_positive(self.upper, "upper") < 1:
+            raise ValueError(
+                f"upper must be at least one, the mean of all weights; got {self.upper}"
+            )

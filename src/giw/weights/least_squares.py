@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from giw.weights.basis import GaussianBasis, candidate_widths
-from giw.weights.estimator import RatioEstimator, Samples
+from giw.weights.basis import (
+    GaussianBasis,
+    KernelRatio,
+    best_of,
+    candidate_widths,
+    with_constant,
+)
+from giw.weights.samples import Samples, blocks
 
-RIDGES = tuple(10.0**power for power in (-4, -3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 2))
+Array = NDArray[np.float64]
+
+RIDGES = tuple(10.0**power for power in (2, 1, 0.5, 0, -0.5, -1, -1.5, -2, -2.5, -3, -4))
 ROBUST = 0.5  # the share of validation data in the score that chooses parameters, see pearson_score
-MEDIAN_ROWS = 500  # of each sample, between which the median distance is taken
 
 
 @dataclass(frozen=True)
@@ -21,17 +28,11 @@ class LinearRatio:
     r"""The ratio :math:`\max(0, \theta_0 + \theta^\top \phi(x))`."""
 
     basis: GaussianBasis
-    theta: Tensor  # (b + 1,), the constant first
+    theta: Array  # (b + 1,), the constant first
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Array:
         """Ratio at points (n, d) → (n,)."""
-        theta = self.theta.to(x.device)
-        return (self.basis(x) @ theta[1:] + theta[0]).clamp(min=0)
-
-
-def with_constant(features: Tensor) -> Tensor:
-    """A first column of ones, (n, b) → (n, b + 1)."""
-    return torch.cat([torch.ones_like(features[:, :1]), features], 1)
+        return (self.basis(x) @ self.theta[1:] + self.theta[0]).clip(0)
 
 
 @dataclass(frozen=True)
@@ -43,60 +44,61 @@ class Spectrum:
     (C + \lambda I)^{-1} \tilde\psi`, where C is their covariance, diagonal in its eigenvectors.
     """
 
-    center: Tensor  # (b,)
-    value: Tensor  # (b,)
-    vector: Tensor  # (b, b)
+    center: Array  # (b,)
+    value: Array  # (b,)
+    vector: Array  # (b, b)
 
     @classmethod
-    def of(cls, gram: Tensor) -> Spectrum:
+    def of(cls, gram: Array) -> Spectrum:
         """From a gram matrix (b + 1, b + 1) whose first row and column belong to the constant."""
         center = gram[0, 1:]
-        value, vector = torch.linalg.eigh(gram[1:, 1:] - torch.outer(center, center))
-        return cls(center, value.clamp(min=0), vector)
+        value, vector = np.linalg.eigh(gram[1:, 1:] - np.outer(center, center))
+        return cls(center, value.clip(0), vector)
 
-    def rotate(self, phi: Tensor) -> Tensor:
+    def rotate(self, phi: Array) -> Array:
         """Features with their constant, (..., b + 1) → (..., b) along the eigenvectors."""
         return (phi[..., 1:] - self.center) @ self.vector
 
-    def coefficients(self, target: Tensor, ridge: float) -> Tensor:
+    def coefficients(self, target: Array, ridge: float) -> Array:
         """θ with the constant first, (b + 1,), for the validation mean of the features."""
         slope = self.vector @ (self.rotate(target) / (self.value + ridge))
-        return torch.cat([1 - (self.center @ slope)[None], slope])
+        return np.append(1 - self.center @ slope, slope)
 
 
-def ratio_coefficients(gram: Tensor, target: Tensor, *, ridge: float) -> Tensor:
+def ratio_coefficients(gram: Array, target: Array, *, ridge: float) -> Array:
     r"""Solve :math:`(H + \lambda P)\theta = h`, P the identity but for the free constant."""
     return Spectrum.of(gram).coefficients(target, ridge)
 
 
-def relative_gram(basis: GaussianBasis, samples: Samples, eta: float) -> Tensor:
+def relative_gram(basis: GaussianBasis, samples: Samples, eta: float) -> Array:
     r""":math:`(1-\eta) E_{\rm train}[\phi\phi^\top] + \eta E_{\rm val}[\phi\phi^\top]`."""
-    total: Tensor | float = 0.0
-    for part in samples.train_blocks():
+    gram = np.zeros((basis.size + 1, basis.size + 1))
+    for part in blocks(samples.train):
         phi = with_constant(basis(part))
-        total = total + phi.T @ phi
-    gram = (1 - eta) / samples.n_train * torch.as_tensor(total)
+        gram += phi.T @ phi
+    gram *= (1 - eta) / len(samples.train)
     if eta > 0:
         for part, share in samples.val_blocks():
             phi = with_constant(basis(part))
-            gram = gram + eta * (phi * share[:, None]).T @ phi
+            gram += eta * (phi * share[:, None]).T @ phi
     return gram
 
 
-def mean_features(basis: GaussianBasis, samples: Samples) -> Tensor:
+def mean_features(basis: GaussianBasis, samples: Samples) -> Array:
     r""":math:`E_{\rm val}[\phi]` with the constant first, (b + 1,)."""
-    parts = [share @ with_constant(basis(part)) for part, share in samples.val_blocks()]
-    return torch.stack(parts).sum(0)
+    return np.sum(
+        [share @ with_constant(basis(part)) for part, share in samples.val_blocks()], axis=0
+    )
 
 
 def leave_one_out(
-    phi_train: Tensor,  # (n, b + 1)
-    phi_val: Tensor,  # (m, b + 1)
-    share: Tensor,  # (m,), sums to one
+    phi_train: Array,  # (n, b + 1)
+    phi_val: Array,  # (m, b + 1)
+    share: Array,  # (m,), sums to one
     *,
-    ridges: Tensor,  # (r,)
+    ridges: Array,  # (r,)
     eta: float = 0.0,
-) -> tuple[Tensor, Tensor]:  # (r, n), (r, m)
+) -> tuple[Array, Array]:  # (r, n), (r, m)
     r"""What the model says of each point when that point is left out, in closed form.
 
     One point changes :math:`H` by a rank-one matrix and, if it is a validation point, changes
@@ -112,35 +114,35 @@ def leave_one_out(
     inverse = 1 / (spectrum.value + ridges[:, None])  # (r, b)
     mean = spectrum.rotate(share @ phi_val) * inverse  # (r, b)
 
-    def value_and_leverage(phi: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_leverage(phi: Array) -> tuple[Array, Array]:
         along = spectrum.rotate(phi)  # (rows, b)
-        return 1 + mean @ along.T, 1 + inverse @ along.square().T  # (r, rows) each
+        return 1 + mean @ along.T, 1 + inverse @ np.square(along).T  # (r, rows) each
 
     value, own = value_and_leverage(phi_train)
-    out_train = value / (1 - (1 - eta) / n * own).clamp(min=1e-6)
+    out_train = value / (1 - (1 - eta) / n * own).clip(1e-6)
     value, own = value_and_leverage(phi_val)
     shifted = (value - share * own) / (1 - share)  # h without the point
-    out_val = shifted / (1 - eta * share * own).clamp(min=1e-6)
-    return out_train.clamp(min=0), out_val.clamp(min=0)
+    out_val = shifted / (1 - eta * share * own).clip(1e-6)
+    return out_train.clip(0), out_val.clip(0)
 
 
 def pearson_score(
-    at_train: Tensor,  # (..., n)
-    at_val: Tensor,  # (..., m)
-    share: Tensor,  # (m,)
+    at_train: Array,  # (..., n)
+    at_val: Array,  # (..., m)
+    share: Array,  # (m,)
     *,
     eta: float,
-) -> Tensor:  # (...)
+) -> Array:  # (...)
     r"""Least-squares loss of a relative ratio r, less a constant; smaller is better.
 
     .. math:: \tfrac{1-\eta}{2} E_{\rm train}[r^2] + \tfrac{\eta}{2} E_{\rm val}[r^2]
               - E_{\rm val}[r]
     """
-    on_train = 0.5 * (1 - eta) * at_train.square().mean(-1)
-    return on_train + ((0.5 * eta * at_val.square() - at_val) * share).sum(-1)
+    on_train = 0.5 * (1 - eta) * np.square(at_train).mean(-1)
+    return on_train + ((0.5 * eta * np.square(at_val) - at_val) * share).sum(-1)
 
 
-def robust_score(at_train: Tensor, at_val: Tensor, share: Tensor) -> Tensor:
+def robust_score(at_train: Array, at_val: Array, share: Array) -> Array:
     r"""Score of a plain ratio w by its bounded form :math:`r = w / (\tfrac12 w + \tfrac12)`.
 
     The plain score averages :math:`w^2`, which a handful of points in the tail decide, and then
@@ -151,62 +153,21 @@ def robust_score(at_train: Tensor, at_val: Tensor, share: Tensor) -> Tensor:
 
 
 def choose(
-    samples: Samples,
-    bases: list[GaussianBasis],
-    ridges: list[float],
-    *,
-    eta: float,
+    samples: Samples, bases: list[GaussianBasis], ridges: list[float], *, eta: float
 ) -> tuple[GaussianBasis, float]:
-    """The basis and ridge with the best leave-one-out score; ties go to the stronger ridge.
+    """The basis and ridge with the best leave-one-out score."""
 
-    Where no validation point can be left out, nothing can be compared: widest and strongest.
-    """
-    if len(bases) * len(ridges) == 1:
-        return bases[0], ridges[0]
-    if not samples.can_hold_out:
-        return bases[-1], ridges[-1]
-    few = samples.few()
-    strong_first = few.share.new_tensor(sorted(ridges, reverse=True))
-    best, best_score = (bases[-1], ridges[-1]), float("inf")
-    for basis in bases:
+    def scores(basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
         phi_train, phi_val = with_constant(basis(few.train)), with_constant(basis(few.val))
-        train, val = leave_one_out(phi_train, phi_val, few.share, ridges=strong_first, eta=eta)
+        train, val = leave_one_out(phi_train, phi_val, few.share, ridges=np.array(ridges), eta=eta)
         if eta > 0:
-            scores = pearson_score(train, val, few.share, eta=eta)
-        else:
-            scores = robust_score(train, val, few.share)
-        lowest = int(scores.argmin())
-        if float(scores[lowest]) < best_score - 1e-12:
-            best, best_score = (basis, float(strong_first[lowest])), float(scores[lowest])
-    return best
+            return pearson_score(train, val, few.share, eta=eta)
+        return robust_score(train, val, few.share)
+
+    return best_of(samples.few(), bases, ridges, scores)
 
 
-def fit_relative(
-    samples: Samples,
-    *,
-    eta: float,
-    bandwidth: str | float,
-    ridge: str | float,
-    n_centers: int,
-) -> tuple[LinearRatio, float]:
-    """Choose width and ridge on a sample of rows, then fit on all of them."""
-    centers = samples.some_val(n_centers)  # (b, d)
-    widths = (
-        [float(bandwidth)]
-        if not isinstance(bandwidth, str)
-        else candidate_widths(
-            bandwidth, samples.some_train(MEDIAN_ROWS), samples.some_val(MEDIAN_ROWS)
-        )
-    )
-    ridges = list(RIDGES) if isinstance(ridge, str) else [float(ridge)]
-    bases = [GaussianBasis(centers, width) for width in widths]
-    basis, chosen = choose(samples, bases, ridges, eta=eta)
-    gram = relative_gram(basis, samples, eta)
-    theta = ratio_coefficients(gram, mean_features(basis, samples), ridge=chosen)
-    return LinearRatio(basis, theta), chosen
-
-
-class ULSIF(RatioEstimator):
+class ULSIF(KernelRatio):
     r"""Density ratio by unconstrained least squares (uLSIF [1]_).
 
     Models :math:`w(x) = \theta_0 + \sum_b \theta_b \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`
@@ -241,53 +202,29 @@ class ULSIF(RatioEstimator):
     """
 
     takes_chunks: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        bandwidth: str | float = "auto",
-        ridge: str | float = "auto",
-        n_centers: int = 100,
-        standardize: bool = True,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_centers = n_centers
-        self.standardize = standardize
+    eta: float = 0.0
 
     def _fit_model(self, samples: Samples) -> LinearRatio:
-        model, self.ridge_ = fit_relative(
-            samples,
-            eta=0.0,
-            bandwidth=self.bandwidth,
-            ridge=self.ridge,
-            n_centers=self.n_centers,
-        )
-        self.bandwidth_ = model.basis.width
-        return model
+        centers, eta = samples.some_val(self.n_centers), float(self.eta)
+        bases = [GaussianBasis(centers, w) for w in candidate_widths(self.bandwidth, samples)]
+        basis, self.ridge_ = choose(samples, bases, self._ridges(RIDGES), eta=eta)
+        self.bandwidth_ = basis.width
+        gram, target = relative_gram(basis, samples, eta), mean_features(basis, samples)
+        return LinearRatio(basis, ratio_coefficients(gram, target, ridge=self.ridge_))
 
 
-def ulsif(
-    x_train: Any,
-    x_val: Any,
-    *,
-    bandwidth: str | float = "auto",
-    ridge: str | float = "auto",
-    n_centers: int = 100,
-    standardize: bool = True,
-    val_weight: Any | None = None,
-) -> Any:
-    """Mean-one weights at the training points by unconstrained least squares; see `giw.ULSIF`.
+def ulsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
+    """Mean-one weights by least squares; parameters are those of `giw.ULSIF`.
 
     Returns
     -------
     array of shape (n,)
         Weights at the training points.
     """
-    estimator = ULSIF(bandwidth, ridge, n_centers, standardize)
-    return estimator.fit(x_train, x_val, val_weight).weight_
+    return ULSIF(**parameters).fit(x_train, x_val, val_weight).weight_
 
 
-class RULSIF(RatioEstimator):
+class RULSIF(ULSIF):
     r"""Relative density ratio by least squares (RuLSIF [1]_).
 
     Estimates :math:`r_\eta = p_{\rm val} / (\eta\, p_{\rm val} + (1-\eta)\, p_{\rm train})`, which
@@ -324,8 +261,6 @@ class RULSIF(RatioEstimator):
     .. [1] Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, Neural Computation 25:1324-1370, 2013.
     """
 
-    takes_chunks: ClassVar[bool] = True
-
     def __init__(
         self,
         eta: float = 0.1,
@@ -335,25 +270,11 @@ class RULSIF(RatioEstimator):
         raw: bool = False,
         standardize: bool = True,
     ) -> None:
+        super().__init__(bandwidth, ridge, n_centers, standardize)
         self.eta = eta
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_centers = n_centers
         self.raw = raw
-        self.standardize = standardize
 
-    def _fit_model(self, samples: Samples) -> LinearRatio:
-        model, self.ridge_ = fit_relative(
-            samples,
-            eta=float(self.eta),
-            bandwidth=self.bandwidth,
-            ridge=self.ridge,
-            n_centers=self.n_centers,
-        )
-        self.bandwidth_ = model.basis.width
-        return model
-
-    def _scale(self, raw: Tensor) -> float:
+    def _scale(self, raw: Array) -> float:
         return 1.0 if self.raw else super()._scale(raw)
 
     def _check_parameters(self) -> None:
@@ -362,24 +283,12 @@ class RULSIF(RatioEstimator):
             raise ValueError(f"eta must lie between 0 and 1, got {self.eta}")
 
 
-def rulsif(
-    x_train: Any,
-    x_val: Any,
-    *,
-    eta: float = 0.1,
-    bandwidth: str | float = "auto",
-    ridge: str | float = "auto",
-    n_centers: int = 100,
-    raw: bool = False,
-    standardize: bool = True,
-    val_weight: Any | None = None,
-) -> Any:
-    """Weights at the training points by the relative ratio, mean one or raw; see `giw.RULSIF`.
+def rulsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
+    """Weights by the relative ratio; parameters are those of `giw.RULSIF`.
 
     Returns
     -------
     array of shape (n,)
         Weights at the training points.
     """
-    estimator = RULSIF(eta, bandwidth, ridge, n_centers, raw, standardize)
-    return estimator.fit(x_train, x_val, val_weight).weight_
+    return RULSIF(**parameters).fit(x_train, x_val, val_weight).weight_

@@ -11,7 +11,6 @@ ridge, and the solver stops by the error that is left in the *weights*.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,23 +60,6 @@ def pivoted_cholesky(
     return rows, float(left.max())
 
 
-class Kernel(Protocol):
-    """A kernel matrix K as the interior point method sees it."""
-
-    def product(self, w: Array) -> Array:
-        """K w, (n,) → (n,)."""
-
-    def factor(self, diagonal: Array, constant: float) -> None:
-        """Make ready to solve (K + diag(d) + c 11ᵀ) x = r."""
-
-    def solve(self, right: Array, out: Array) -> None:
-        """Write the x of that equation and its sum into ``out``, (n,) → (n + 1,).
-
-        The sum comes from the equations: near a bound on it, adding up the entries of x would
-        leave mostly their rounding errors.
-        """
-
-
 class FactoredKernel:
     """K = FᵀF with few rows, solved by Woodbury's identity.
 
@@ -89,6 +71,7 @@ class FactoredKernel:
 
     def __init__(self, rows: Array) -> None:
         self.with_constant, self.rows = rows, rows[:-1]
+        self.identity = np.eye(len(rows))
         n = rows.shape[1]
         self.blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
@@ -97,17 +80,21 @@ class FactoredKernel:
         return self.rows.dot(w).dot(self.rows)
 
     def factor(self, diagonal: Array, constant: float) -> None:
-        """Factor the small matrix of Woodbury's identity."""
+        """Make ready to solve (K + diag(d) + c 11ᵀ) x = r."""
         self.inverse, self.root = 1.0 / diagonal, math.sqrt(constant)
         self.with_constant[-1] = self.root
-        inner = np.eye(len(self.with_constant))
+        inner = self.identity
         for part in self.blocks:
             rows = self.with_constant[:, part]
-            inner += (rows * self.inverse[part]).dot(rows.T)
+            inner = inner + (rows * self.inverse[part]).dot(rows.T)
         self.lower, _ = lapack.dpotrf(inner, lower=1)
 
     def solve(self, right: Array, out: Array) -> None:
-        """Solve."""
+        """Write x and its sum into ``out``, (n,) → (n + 1,).
+
+        The sum comes from the equations: near a bound on it, adding up the entries of x would
+        leave mostly their rounding errors.
+        """
         scaled = right * self.inverse
         shared, _ = lapack.dpotrs(self.lower, self.with_constant.dot(scaled), lower=1)  # [F, √c 1]x
         back = shared.dot(self.with_constant)
@@ -135,14 +122,14 @@ class DenseKernel:
         self.constant, self.slope = constant, 1 + constant * float(self.ones.sum())
 
     def solve(self, right: Array, out: Array) -> None:
-        """Solve."""
+        """Write x and its sum into ``out``."""
         free, _ = lapack.dpotrs(self.lower, right, lower=1)
         out[-1] = float(free.sum()) / self.slope
         np.subtract(free, (self.constant * out[-1]) * self.ones, out=out[:-1])
 
 
 def interior_point(
-    kernel: Kernel,
+    kernel: FactoredKernel | DenseKernel,
     kappa: Array,  # (n,)
     *,
     ridge: float,

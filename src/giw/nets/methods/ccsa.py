@@ -27,7 +27,7 @@ from giw.checks import check_positive
 from giw.nets.methods.classification import classification
 from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import Batch, Logs, Net, Params, hidden_of_both
-from giw.weights.kernels import pairwise_squared_distances
+from giw.objective.distances import pairwise_squared_distances
 
 
 @dataclass(frozen=True)

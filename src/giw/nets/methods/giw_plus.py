@@ -32,8 +32,8 @@ from giw.nets.methods.giw import GIW
 from giw.nets.training import OWN, Batch, Evidence, Logs, Net, Params, as_input, sample_losses
 from giw.nets.vicinity import MOVES, are_images, even_uniforms, jittered, moved_images
 from giw.objective import effective_share, generalized_risk
+from giw.objective.class_ratio import class_ratio
 from giw.support import SupportSplit
-from giw.weights.class_ratio import class_ratio
 
 CLASS_RATIO, ALPHA, PHASE = f"{OWN}class_ratio", f"{OWN}alpha", f"{OWN}phase"
 MOVED = f"{OWN}moved"  # there where copies are moved about
@@ -204,7 +204,13 @@ def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:
     classes : Tensor of shape (n, c)
         One-hot labels.
     ratio : Tensor of shape (c,)
+    <<<<<<< HEAD
         Of :func:`giw.weights.class_ratio.class_ratio`.
+    =======
+        Of :func:`giw.objective.class_ratio.class_ratio`.
+    upper : float
+        Largest weight; after the cut the mean may be below one.
+    >>>>>>> d8f6538 (wip)
     """
     count = classes.sum(0)
     of_class = (weight @ classes) / torch.where(count > 0, count, 1.0)  # (c,)

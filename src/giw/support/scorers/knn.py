@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from giw.support.chunks import Chunks
 from giw.support.rows import Rows, center_of, spread_of, take
 from giw.support.scorers.unit_norm import unit_norm
-from giw.tables.chunks import Chunks
 
 BLOCK_ELEMENTS = 2**23  # distances held at a time: 32 MB in float32
 SPARE = 2  # candidates beyond k + 1, so that rounding in the search cannot lose a neighbour

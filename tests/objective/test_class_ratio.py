@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from giw.nets.methods.giw_plus import members as one_hot
-from giw.weights.class_ratio import class_ratio, shrunk_shares
+from giw.objective.class_ratio import class_ratio, shrunk_shares
 
 
 def test_shares_are_shrunk_by_the_chi_square_statistic():

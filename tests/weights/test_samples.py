@@ -1,4 +1,4 @@
-"""Ratios from chunks are those from the whole matrix."""
+"""Units, folds and rows in pieces."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,16 @@ from numpy.testing import assert_allclose
 
 import giw
 from giw.tables import chunks
-from giw.weights import basis
+from giw.weights import samples as module
+from giw.weights.basis import fold_numbers
+from giw.weights.samples import Moments
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Several blocks even of a few rows."""
     monkeypatch.setattr(chunks, "BLOCK", 100)
-    monkeypatch.setattr(basis, "BLOCK", 100)
+    monkeypatch.setattr(module, "BLOCK", 100)
 
 
 def samples(n=3_500, m=700, d=3):
@@ -26,7 +28,7 @@ def samples(n=3_500, m=700, d=3):
 
 @pytest.mark.parametrize("estimator", [giw.ULSIF(), giw.RULSIF(), giw.RULSIF(raw=True, eta=0.4)])
 @pytest.mark.parametrize("val_in_chunks", [False, True])
-def test_weights_and_choices_are_those_in_memory(estimator, val_in_chunks):
+def test_weights_and_choices_of_chunks_are_those_in_memory(estimator, val_in_chunks):
     """More rows than choose the bandwidth, uneven pieces, soft membership with zeros in it."""
     x, v = samples()
     member = np.random.default_rng(1).random(len(v)).round(1)
@@ -68,11 +70,33 @@ def test_estimators_that_need_everything_say_so():
 
 def test_moments_of_blocks_are_those_of_all_rows():
     """Far from zero, where squares of the numbers themselves would lose all digits."""
-    x = torch.as_tensor(samples(350)[0]) + 1e7
-    count = torch.linspace(0.1, 1, 350, dtype=torch.double)
-    found = basis.Moments.of(zip(x.split(100), count.split(100), strict=True))
-    share = (count / count.sum())[:, None]
-    mean = (share * x).sum(0)
+    x = samples(350)[0] + 1e7
+    share = np.linspace(0.1, 1, 350)
+    share /= share.sum()
+
+    found = Moments.of(np.split(x, [100, 200, 300]), share)
+
+    mean = share @ x
     assert_allclose(found.mean, mean, rtol=1e-14)
-    assert_allclose(found.variance, (share * (x - mean).square()).sum(0), rtol=1e-7)
-    assert_allclose(found.size, x.abs().amax(0))
+    assert_allclose(found.variance, share @ (x - mean) ** 2, rtol=1e-7)
+    assert_allclose(found.size, np.abs(x).max(0))
+
+
+def test_folds_are_of_equal_size():
+    x = np.random.default_rng(0).normal(size=(103, 2))
+
+    assert np.bincount(fold_numbers(x, 5)).tolist() == [21, 21, 21, 20, 20]
+
+
+def test_folds_follow_the_points_not_their_order():
+    x, order = np.random.default_rng(0).normal(size=(100, 2)), np.random.default_rng(1)
+    order = order.permutation(100)
+
+    assert (fold_numbers(x[order], 5) == fold_numbers(x, 5)[order]).all()
+
+
+def test_neighbours_share_a_fold_as_often_as_chance_has_it():
+    """Dealt out in turn they never would, and what is held out would be known already."""
+    fold = fold_numbers(np.arange(1_000.0)[:, None], 5)
+
+    assert 0.15 < (fold[1:] == fold[:-1]).mean() < 0.25

@@ -1,0 +1,179 @@
+"""Rows that do not fit in memory: pieces that can be walked through as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from giw.checks import as_points
+
+BLOCK = 32_768  # rows held in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Chunks:
+    """A matrix in pieces.
+
+    Every walk hands the rows out in blocks of the same size, however large the pieces were: sums
+    over blocks are then the same to the last bit, whether rows came in pieces or as one matrix.
+
+    Parameters
+    ----------
+    pieces : callable
+        Called once for each walk; gives an iterable of arrays (rows, d), the same every time.
+    name : str
+        What messages call it.
+    kept : bool array of shape (n,), optional
+        Rows that count.
+    change : callable, optional
+        What each block goes through before it is handed out.
+    """
+
+    pieces: Callable[[], Iterable[Any]]
+    name: str
+    kept: Tensor | None = None
+    change: Callable[[Tensor], Tensor] | None = None
+    _size: list[int] = field(default_factory=list)  # what the first walk counted
+
+    def __iter__(self) -> Iterator[Tensor]:
+        """Blocks of at most ``BLOCK`` rows, (rows, d)."""
+        waiting: list[Tensor] = []
+        rows = 0
+        for part in self._kept_parts():
+            waiting.append(part)
+            rows += len(part)
+            while rows >= BLOCK:
+                joined = torch.cat(waiting) if len(waiting) > 1 else waiting[0]
+                yield self._changed(joined[:BLOCK])
+                waiting, rows = [joined[BLOCK:]], rows - BLOCK
+        if rows:
+            yield self._changed(torch.cat(waiting))
+
+    def __len__(self) -> int:
+        """Number of rows that count; the first time this is asked may take a walk."""
+        if self.kept is not None:
+            return int(self.kept.sum())
+        if not self._size:
+            for _ in self._kept_parts():
+                pass
+        return self._size[0]
+
+    @cached_property
+    def _first(self) -> Tensor:
+        return next(iter(self))[:1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self), self._first.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the first block."""
+        return self._first.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where blocks are."""
+        return self._first.device
+
+    def per_row(self, number: Callable[[Tensor], Tensor]) -> Tensor:
+        """One number for every row, (n,), from one walk; ``number`` maps (rows, d) to (rows,)."""
+        # written in place: small results kept between large blocks would tear holes into memory
+        found, start = None, 0
+        for block in self:
+            part = number(block)
+            found = part.new_empty(len(self)) if found is None else found
+            found[start : start + len(block)] = part
+            start += len(block)
+        return torch.empty(0) if found is None else found
+
+    def rows(self, index: Tensor) -> Tensor:
+        """The rows with these numbers, in this order, from one walk."""
+        order = index.argsort()
+        wanted = index[order].cpu()
+        found, start = None, 0
+        for block in self:
+            found = block.new_empty(len(wanted), block.shape[1]) if found is None else found
+            low, high = torch.searchsorted(wanted, torch.tensor([start, start + len(block)]))
+            picked = wanted[low:high].to(block.device) - start
+            found[order[low:high].to(block.device)] = block[picked]
+            start += len(block)
+        return torch.empty(0) if found is None else found
+
+    def where(self, kept: Tensor) -> Chunks:
+        """Only some of the rows: those marked in a bool array of shape (n,)."""
+        if self.kept is not None:  # marks are counted among the rows that were left
+            marks, kept = kept, torch.zeros_like(self.kept)
+            kept[self.kept] = marks.to(kept.device)
+        return replace(self, kept=kept, _size=[])
+
+    def through(self, change: Callable[[Tensor], Tensor]) -> Chunks:
+        """The same rows, each block changed once more."""
+        before = self.change
+        return replace(self, change=change if before is None else lambda x: change(before(x)))
+
+    def _changed(self, block: Tensor) -> Tensor:
+        return block if self.change is None else self.change(block)
+
+    def _kept_parts(self) -> Iterator[Tensor]:
+        total, width = 0, None
+        for number, piece in enumerate(self.pieces()):
+            if not len(piece):
+                continue
+            part = as_points(piece, f"{self.name}, piece {number},")
+            width = part.shape[1] if width is None else width
+            if part.shape[1] != width:
+                raise ValueError(
+                    f"{self.name}: piece {number} has {part.shape[1]} features and the first one "
+                    f"{width}; all need the same columns in the same order"
+                )
+            mine = slice(total, total + len(part))
+            total += len(part)
+            yield part if self.kept is None else part[self.kept[mine].to(part.device)]
+        if total == 0:
+            raise ValueError(f"{self.name} is empty: none of its pieces holds a row")
+        expected = len(self.kept) if self.kept is not None else (self._size or [total])[0]
+        if total != expected:
+            raise ValueError(
+                f"{self.name} has {total} rows where {expected} were expected; it is walked "
+                "through several times and must give the same rows every time"
+            )
+        if self.kept is None and not self._size:
+            self._size.append(total)
+
+
+def as_chunks(value: Any, name: str) -> Chunks | None:
+    """Pieces to walk through, or None where ``value`` is an array, a table or a list of numbers.
+
+    Pieces are a list or tuple of matrices, any other iterable that can be iterated over again and
+    again, or a function without arguments that returns a fresh iterator.
+    """
+    if isinstance(value, Chunks):
+        return value
+    if isinstance(value, list | tuple):
+        return Chunks(lambda: value, name) if value and np.ndim(value[0]) == 2 else None
+    if isinstance(value, str | bytes | dict) or hasattr(value, "shape") or np.isscalar(value):
+        return None
+    if callable(value) and not hasattr(value, "__iter__"):
+        return Chunks(value, name)
+    if not hasattr(value, "__iter__") or hasattr(value, "__array__"):
+        return None
+    if iter(value) is value:
+        raise ValueError(
+            f"{name} is an iterator, which can be walked through only once; pass a function that "
+            "returns a new one, a list of arrays, or an object with __iter__"
+        )
+    return Chunks(lambda: value, name)
+
+
+def one_or_more(value: Any, name: str) -> Chunks:
+    """Pieces as they are, and an array as its only piece."""
+    found = as_chunks(value, name)
+    return found if found is not None else Chunks(lambda: [value], name)
