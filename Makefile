@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 KERNELS := .venv-kernels
+CORE := .venv-core
 # Pinned versions: torch's exact pin picks one build on every machine.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-busy check fast test-kernels soak docs format clean
+.PHONY: help demo test test-busy check fast test-kernels smoke soak docs format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,7 +20,7 @@ $(BIN)/python:
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing giw and what it needs (a minute or two, once)"
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[torch]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
@@ -44,6 +45,15 @@ check: $(VENV)/.dev  ## lint and types
 
 fast: $(VENV)/.dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+$(CORE)/.done: pyproject.toml constraints.txt
+	@echo "making $(CORE): giw without torch (a minute, once)"
+	@$(PYTHON) -m venv $(CORE)
+	@$(CORE)/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt --editable .
+	@touch $@
+
+smoke: $(CORE)/.done  ## what works where torch is not installed: tables, weights, splits, diagnosis, commands
+	@OMP_NUM_THREADS=1 $(CORE)/bin/python tools/without_torch.py
 
 # Its own environment: Triton is no part of torch for CPU, and 'make test' does without it.
 $(KERNELS)/.done: pyproject.toml constraints.txt
@@ -72,4 +82,4 @@ format: $(VENV)/.dev  ## rewrite the code in the house format
 	@$(BIN)/ruff format .
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(KERNELS) .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site
+	rm -rf $(VENV) $(KERNELS) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site

@@ -92,7 +92,12 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first touched, and with it no more than it needs."""
     if name not in _ROOM_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"giw.{_ROOM_OF[name]}"), name)
+    try:
+        value = getattr(importlib.import_module(f"giw.{_ROOM_OF[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        raise ImportError(f"giw.{name} needs torch: pip install 'giw[torch]'") from error
     globals()[name] = value
     return value
 

@@ -32,7 +32,6 @@ def test_a_lightning_module():
 
 @pytest.mark.parametrize("trees", ["sklearn", "lightgbm", "xgboost"])
 def test_boosted_trees_in_a_pipeline(trees):
-    pytest.importorskip("pandas", reason="pandas is not installed: pip install giw[tables]")
     if trees != "sklearn":
         pytest.importorskip(trees, reason=f"{trees} is not installed: pip install {trees}")
     found = example("boosted_trees_pipeline").main(["--trees", trees])

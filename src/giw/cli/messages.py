@@ -41,6 +41,8 @@ def one_line_errors(command: str, way_on: str = "run it again") -> Iterator[None
         said = str(error)  # training says what it saved
         stop(command, f"{said}; {way_on}" if said else f"stopped by Ctrl-C; {way_on}", STOPPED)
     except (ValueError, ImportError, FileNotFoundError, IsADirectoryError) as error:
+        if isinstance(error, ImportError) and error.name in ("torch", "safetensors"):
+            stop(command, "this needs torch: pip install 'giw[torch]'", WRONG)
         stop(command, str(error), WRONG)
     except (RuntimeError, OSError, MemoryError) as error:
         if isinstance(error, typer.Exit | typer.Abort):

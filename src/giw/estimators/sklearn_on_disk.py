@@ -100,10 +100,6 @@ def _trees_in(value: Any, seen: set[int]) -> list[Any]:
 
 
 def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError:
-        raise ImportError(
-            "saving and loading scikit-learn estimators needs skops: pip install 'giw[save]'"
-        ) from None
+    import skops.io
+
     return skops.io
