@@ -109,7 +109,7 @@ def pages() -> None:
     from giw.pages import learning_curves, summarize, text_table
 
     runs = {"GIW": [0.9, 0.8, 0.9], "plain": [0.7, 0.8, 0.7]}
-    assert "GIW" in text_table([summarize("case", runs)])
+    assert "GIW" in text_table(summarize(runs))
     learning_curves({name: [values] for name, values in runs.items()})
 
 
@@ -192,7 +192,7 @@ def commands() -> None:
     def run(*words: object, code: int = 0) -> str:
         result = CliRunner().invoke(app, [str(word) for word in words])
         assert result.exit_code == code, (words, result.output, result.exception)
-        return result.output
+        return result.stdout if code == 0 else result.output
 
     X, y, X_val, y_val = two_tables(300, 60)
     with tempfile.TemporaryDirectory() as name:
@@ -212,7 +212,7 @@ STEPS: tuple[Callable[[], None], ...] = (
     the_package, the_help, nets, tables, pages, weights, support, estimators, judging, diagnosis,
     commands,
 )  # fmt: skip
-NOT_YET = ("weights", "support", "estimators", "judging", "diagnosis", "commands")  # none to add
+NOT_YET = ("support", "estimators", "judging", "diagnosis", "commands")  # to be mended
 
 
 def main() -> None:
@@ -231,12 +231,10 @@ def main() -> None:
         note = ""
         try:
             step()
-        except ImportError as error:
-            if step.__name__ not in NOT_YET:
+        except (ImportError, AssertionError) as error:
+            if step.__name__ not in NOT_YET or "giw[torch]" not in str(error):
                 raise
-            note = f"  needs torch yet ({error})"
-        else:
-            assert step.__name__ not in NOT_YET, f"{step.__name__} is free of torch: say so"
+            note = "  needs torch yet"
         loaded = [name for name in EXTRA if name in sys.modules]
         assert not loaded, f"{step.__name__} loads {loaded}"
         print(f"{step.__name__:<12}{time.process_time() - started:6.1f} s{note}", flush=True)
