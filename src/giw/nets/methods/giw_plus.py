@@ -204,13 +204,7 @@ def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:
     classes : Tensor of shape (n, c)
         One-hot labels.
     ratio : Tensor of shape (c,)
-    <<<<<<< HEAD
-        Of :func:`giw.weights.class_ratio.class_ratio`.
-    =======
         Of :func:`giw.objective.class_ratio.class_ratio`.
-    upper : float
-        Largest weight; after the cut the mean may be below one.
-    >>>>>>> d8f6538 (wip)
     """
     count = classes.sum(0)
     of_class = (weight @ classes) / torch.where(count > 0, count, 1.0)  # (c,)
