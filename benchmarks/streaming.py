@@ -1,9 +1,8 @@
-"""Memory and time of `giw diagnose`, uLSIF and the split on more rows than one wants in memory.
+"""Memory and time of `giw diagnose` and uLSIF on more rows than one wants in memory.
 
     python benchmarks/streaming.py                         # 5 million rows × 20 columns
     python benchmarks/streaming.py --rows 500000
     python benchmarks/streaming.py --only csv              # diagnose, of csv files
-    python benchmarks/streaming.py --only split --columns 22    # two columns hold no numbers
 
 Makes a training and a validation file in a temporary folder, a chunk at a time, and works on them
 in processes of their own, whose largest resident memory is printed. A fifth of the validation rows
@@ -22,12 +21,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from scaling import Rates, neighbour_seconds
-
-PARTS = ("diagnose", "csv", "ulsif", "split")
-SPLIT_ROWS = 2_000  # validation rows that uLSIF and the split see
+PARTS = ("diagnose", "csv", "ulsif")
+SPLIT_ROWS = 2_000  # validation rows that uLSIF sees
 CHUNK = 250_000
 DIAGNOSE = """
 import sys
@@ -51,22 +47,9 @@ def chunks(path, dtype=np.float64):
         for batch in opened(path).iter_batches(65_536, columns=columns, use_threads=False):
             yield np.stack([c.to_numpy() for c in batch.columns], axis=1).astype(dtype, copy=False)
     return pieces
-if what == "ulsif":
-    val = np.concatenate(list(chunks(val)()))[:rows]
-    found = giw.ULSIF().fit(chunks(train), val)
-    print(f"effective sample size {giw.effective_sample_size(found.weight_):,.0f}")
-else:
-    single = np.float32
-    val = np.concatenate(list(chunks(val, single)()))[:rows]
-    start = time.process_time()
-    for _ in chunks(train, single)():
-        pass
-    walk, walks = time.process_time() - start, 0
-    start = time.process_time()
-    found = giw.SupportSplitter(cells="none", random_state=0).fit(chunks(train, single)).split(val)
-    low, high = found.support_share_interval
-    print(walk, walks, time.process_time() - start)
-    print(f"support share {found.support_share:.3f}, {low:.3f} to {high:.3f}")
+val = np.concatenate(list(chunks(val)()))[:rows]
+found = giw.ULSIF().fit(chunks(train), val)
+print(f"effective sample size {giw.effective_sample_size(found.weight_):,.0f}")
 """
 
 
@@ -116,19 +99,6 @@ def measured(code: str, *arguments: str) -> tuple[str, float, float, float]:
     return out.strip(), time.perf_counter() - start, cpu, 1024 * float(memory)
 
 
-def split_model(rows: int, columns: int, walk: float, walks: float, took: float) -> str:
-    """CPU seconds of the split alone, and by docs/scaling.md: neighbours, and reading."""
-    torch.set_num_threads(1)
-    searched = 3_000 + 2_000 + SPLIT_ROWS  # calibration rows, anchors, points
-    neighbours = neighbour_seconds(searched, rows, columns, Rates.measured())
-    model = neighbours + walks * walk
-    return (
-        f"  split alone {took:.1f} CPU s, model {model:.1f}, ratio {took / model:.1f}: neighbours "
-        f"of {searched:,} points {neighbours:.1f}, {walks:.0f} walks through {columns} columns "
-        f"at {walk:.2f}"
-    )
-
-
 def main() -> None:
     """Write, work, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -167,11 +137,7 @@ def work(parts: list[str], kind: str, options: argparse.Namespace) -> None:
                 numbers = options.columns - 2
                 told = (name, str(numbers), str(SPLIT_ROWS))
                 out, seconds, cpu, memory = measured(CHUNKS, *files, *told)
-            if name == "split":
-                reading, out = out.split("\n")
             print(f"{name:<9} {memory / 1e9:5.2f} GB  {seconds:6.1f} s  {cpu:6.1f} CPU s  {out}")
-            if name == "split":
-                print(split_model(options.rows, numbers, *map(float, reading.split())))
 
 
 if __name__ == "__main__":

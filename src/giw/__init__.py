@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from giw.diagnosis import Diagnosis
+    from giw.diagnosis import Diagnosis, support_share
     from giw.diagnosis.diagnose import diagnose
     from giw.estimators import ReweightedClassifier, ReweightedRegressor, load
     from giw.judging import estimate_risk, label_first, labels_needed, select
@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 _ROOM_OF = {
     "Diagnosis": "diagnosis",
     "diagnose": "diagnosis",
+    "support_share": "diagnosis",
     "ReweightedClassifier": "estimators",
     "ReweightedRegressor": "estimators",
     "load": "estimators",
@@ -84,6 +85,7 @@ __all__ = [
     "lsif",
     "rulsif",
     "select",
+    "support_share",
     "ulsif",
 ]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from giw.diagnosis import CaseVerdict
 from giw.diagnosis.label_noise import LabelNoise
 from giw.diagnosis.recommendation import percent, recommend, span
 from giw.diagnosis.shift_tests import ShiftTest
-from giw.support import CaseVerdict
 
 KINDS = ("covariate", "class prior", "within class", "label")
 

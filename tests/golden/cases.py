@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.golden.data import bars, digits, points, table, text_table
 
 import giw
+from giw.support import KNN
 
 MODELS = Path(__file__).parent / "models"  # folders that 0.1.0 has saved
 RESULTS = Path(__file__).parents[2] / "results"
@@ -139,13 +140,11 @@ def split_values(split: giw.SupportSplit) -> Values:
     return {
         "inside": split.inside,
         "p_value": split.p_value,
-        "posterior": split.posterior,
+        "p_values": {name: split.p_values[name] for name in sorted(split.p_values)},
         "membership": split.membership,
         "alpha": split.alpha,
-        "support_share": split.support_share,
-        "support_share_interval": split.support_share_interval,
+        "support_share": list(giw.support_share(split)),
         "outside_list": split.outside_list(),
-        "case": split.verdict().case,
     }
 
 
@@ -164,8 +163,8 @@ def split_of_numbers_without_labels() -> Values:
 @golden
 def split_of_tensors() -> Values:
     x, y, x_val, y_val = (torch.as_tensor(part) for part in table(n=400))
-    splitter = giw.SupportSplitter(membership="soft", random_state=0).fit(x.float(), y)
-    split = splitter.split(x_val.float(), y_val)
+    splitter = giw.SupportSplitter(random_state=0).fit(x.float(), y)
+    split = splitter.split(x_val.float(), y_val).soften()
     return split_values(split) | {"type": type(split.inside).__name__}
 
 
@@ -186,15 +185,15 @@ def split_as_published() -> Values:
 
 @golden
 def split_by_other_settings() -> Values:
-    """Other scorers, cells and ways to hold out; p-values alone."""
+    """Other distances, cells and norms; p-values alone."""
     x, y, x_val, y_val = table(n=400)
     ways: dict[str, Values] = {
-        "clusters": {"cells": "cluster"},
-        "mahalanobis": {"scorer": "mahalanobis"},
-        "held out": {"calibration": "hold_out", "calibration_share": 0.4},
-        "cross-fitted": {"calibration": "cross_fit"},
-        "same label": {"same_label": True},
-        "posterior": {"least_posterior": 0.5, "level": 0.01},
+        "no cells": {"cells": "none"},
+        "directions": {"norms": "unit"},
+        "both norms": {"norms": "both"},
+        "few held out": {"most_held_out": 100},
+        "plain distance": {"scorer": KNN(relative=0.0)},
+        "level": {"level": 0.01},
     }
     values = {}
     for name, settings in ways.items():

@@ -1,74 +1,73 @@
-"""What a split says about itself, and what its membership does to the risk."""
-
-from dataclasses import FrozenInstanceError
+"""What a split says, and what it was."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import torch
+from numpy.testing import assert_allclose
 
 import giw
+from giw.support import soft_membership
 
 
-@pytest.fixture(scope="module")
-def split():
+def test_a_given_split_is_what_was_given():
+    split = giw.SupportSplit.given([True, False, True, True])
+    assert split.alpha == 0.75
+    assert split.inside.tolist() == [True, False, True, True]
+    assert split.membership.tolist() == [1.0, 0.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="one True or False per validation point"):
+        giw.SupportSplit.given([0.3, 0.7])
+
+
+def test_a_given_tensor_stays_a_tensor():
+    split = giw.SupportSplit.given(torch.tensor([True, False]))
+    assert isinstance(split.membership, torch.Tensor)
+
+
+def test_repr_is_one_line_and_html_names_the_representations():
     rng = np.random.default_rng(0)
-    z, y = rng.uniform(size=(500, 2)), rng.integers(0, 2, 500)
-    val = np.concatenate([rng.uniform(size=(60, 2)), 1.1 + rng.uniform(size=(40, 2))])
-    return giw.SupportSplitter(membership="soft", random_state=0).fit(z, y).split(val, y[:100])
+    z = rng.normal(size=(100, 2))
+    split = giw.SupportSplitter(random_state=0).fit({"<a>": z, "b": z}).split({"<a>": z, "b": z})
+    assert "of 100 validation points inside" in repr(split)
+    assert "\n" not in repr(split)
+    assert len(repr(split)) < 150
+    assert "&lt;a&gt;, unit norm" in split._repr_html_()
 
 
-def test_it_is_frozen(split):
-    with pytest.raises(FrozenInstanceError):
-        split.alpha = 1.0
+def test_soft_membership_is_the_share_of_inside_points_at_each_p_value():
+    """Half evenly spread p-values, half near zero: inside above, outside below."""
+    spread = np.arange(1, 101) / 100
+    p_value = np.concatenate([spread, np.full(100, 1e-4)])
+    posterior = soft_membership(p_value)
+    assert posterior[50:100].min() > 0.95
+    assert posterior[100:].max() < 0.05
+    assert abs(posterior.mean() - 0.5) < 0.03
 
 
-def test_the_summary_tells_the_two_shares_apart(split):
-    text = split.summary()
-
-    assert f"alpha = {split.alpha:.3f}" in text
-    assert f"support share {split.support_share:.3f}" in text
-    assert f"leak {split.leak:.3f}" in text
-    assert len(split) == 100
+def test_soft_membership_of_inside_points_alone_is_nearly_one():
+    posterior = soft_membership(np.arange(1, 51) / 50)
+    assert_allclose(posterior, 1.0, atol=0.05)
 
 
-def test_the_leak_is_membership_times_probability_of_being_outside(split):
-    expected = np.mean(split.posterior * (1 - split.posterior))
-
-    assert split.leak == pytest.approx(expected)
-
-
-def test_lists_and_verdicts_are_at_hand(split):
-    listed = split.outside_list(fdr=0.1)
-
-    assert np.mean(listed >= 60) > 0.8
-    assert split.verdict().val_outside[0] > 0.1
-    assert split.train_cell_share.sum() == pytest.approx(1.0)
+def test_a_softened_split_has_the_mean_posterior_as_alpha():
+    rng = np.random.default_rng(0)
+    new = np.concatenate([rng.normal(size=(50, 2)), rng.normal(9, 1, (50, 2))])
+    split = giw.SupportSplitter(random_state=0).fit(rng.normal(size=(400, 2))).split(new).soften()
+    assert split.alpha == split.posterior.mean()
+    assert split.membership is split.posterior
+    assert split.posterior[50:].max() < 0.05
 
 
-POINTS = 6
-positive = st.lists(st.floats(0.05, 1.0), min_size=POINTS, max_size=POINTS).map(np.array)
+def test_the_list_of_outside_points_keeps_its_rate_by_hand():
+    """Sorted p-values 0.01, 0.02, 0.5 against lines 0.033, 0.067, 0.1: two are listed."""
+    split = giw.SupportSplit(np.ones(3, bool), np.array([0.5, 0.02, 0.01]))
+    assert split.outside_list(fdr=0.1).tolist() == [2, 1]
+    assert split.outside_list(fdr=0.02).tolist() == []
 
 
-@settings(deadline=None, max_examples=50)
-@given(train=positive, test=positive, member=positive, loss=positive, known=st.integers(1, 5))
-def test_soft_membership_misses_exactly_what_it_leaks(train, test, member, loss, known):
-    """Finite distributions, exact sums: J_G - R = -E_te[s loss; outside].
-
-    So the risk is consistent if the membership vanishes outside the training support, and biased
-    by the leak times its mean loss otherwise. Both terms use the same membership.
-    """
-    support = np.arange(POINTS) < known
-    p_train, p_test = np.where(support, train, 0) / train[support].sum(), test / test.sum()
-
-    def generalized(s):
-        alpha = p_test @ s
-        ratio = np.divide(p_test * s / alpha, p_train, out=np.zeros(POINTS), where=support)
-        return alpha * (p_train @ (ratio * loss)) + p_test @ ((1 - s) * loss)
-
-    risk = p_test @ loss
-    vanishing = np.where(support, member, 0.0)
-
-    assert generalized(vanishing) == pytest.approx(risk)
-    leaked = (p_test * member * loss)[~support].sum()
-    assert generalized(member) - risk == pytest.approx(-leaked)
+def test_the_old_share_says_where_it_went():
+    rng = np.random.default_rng(0)
+    split = giw.SupportSplitter(random_state=0).fit(rng.normal(size=(90, 2))).split([[0.0, 0.0]])
+    with pytest.warns(DeprecationWarning, match=r"giw\.support_share\(split\) now"):
+        assert split.support_share == giw.support_share(split).share
+    with pytest.warns(DeprecationWarning, match="support_share"):
+        assert split.support_share_interval == giw.support_share(split).interval

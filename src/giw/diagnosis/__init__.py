@@ -2,5 +2,17 @@
 
 from giw.diagnosis.diagnose import STEPS, diagnose
 from giw.diagnosis.result import Diagnosis, Sizes
+from giw.diagnosis.share import SupportShare, separability, support_share
+from giw.diagnosis.verdict import CaseVerdict, which_case
 
-__all__ = ["STEPS", "Diagnosis", "Sizes", "diagnose"]
+__all__ = [
+    "STEPS",
+    "CaseVerdict",
+    "Diagnosis",
+    "Sizes",
+    "SupportShare",
+    "diagnose",
+    "separability",
+    "support_share",
+    "which_case",
+]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from giw.checks import as_generator, as_labels
@@ -18,14 +17,17 @@ from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
 from giw.diagnosis.recommendation import recommend
 from giw.diagnosis.result import Diagnosis, Sizes
+from giw.diagnosis.share import support_share
 from giw.diagnosis.shift_tests import (
     ShiftTest,
     class_count_test,
     features_test,
     holm,
 )
+from giw.diagnosis.verdict import which_case
 from giw.support import SupportSplit, SupportSplitter
-from giw.support.copies import first_occurrences
+from giw.support.matrices import row_key, rows_repeat_by_nature
+from giw.support.split import LABEL
 from giw.tables import TableSample
 from giw.weights import effective_sample_size
 
@@ -113,9 +115,9 @@ def diagnose(
 
     step(STEPS[1])
     split = _split(features, labels, train, val, generator)
-    verdict = split.verdict()
-    outside = 1 - split.support_share
-    interval = (1 - split.support_share_interval[1], 1 - split.support_share_interval[0])
+    verdict = which_case(split, features.z_train[train], features.z_val[val])
+    share_inside, (low, high) = support_share(split)
+    outside, interval = 1 - share_inside, (1 - high, 1 - low)
 
     step(STEPS[2])
     listed = split.outside_list()
@@ -125,7 +127,7 @@ def diagnose(
         val_rows=val[listed],
         p_value=np.asarray(split.p_value)[listed],
         label=None if labels.val is None else [names[c] for c in labels.val[val[listed]]],
-        label_unseen=np.asarray(split.label_unseen)[listed],
+        label_unseen=np.asarray(split.p_values.get(LABEL, np.ones(len(val))))[listed] == 0,
         most=most_rows,
         generator=generator,
     )
@@ -261,8 +263,9 @@ def _sample(n: int, most: int, generator: np.random.Generator, label: Ints | Non
 
 def _once(z: NDArray[np.float64]) -> Ints:
     """The rows without copies of earlier ones; all of them where rows repeat by nature."""
-    kept = first_occurrences(torch.as_tensor(z))
-    return np.arange(len(z)) if kept is None else kept
+    if rows_repeat_by_nature(z):
+        return np.arange(len(z))
+    return np.sort(np.unique(row_key(z), return_index=True)[1])
 
 
 def _split(
@@ -272,7 +275,8 @@ def _split(
     y = None if labels.train is None else labels.train[train]
     y_val = None if labels.val is None else labels.val[val]
     z, z_val = (a.astype(np.float32) for a in (features.z_train[train], features.z_val[val]))
-    return splitter.fit(z, y).split(z_val, y_val)
+    splitter.fit({"numbers": z, "levels": features.levels_train[train]}, y)
+    return splitter.split({"numbers": z_val, "levels": features.levels_val[val]}, y_val)
 
 
 def _feature_tests(

@@ -26,6 +26,8 @@ class Features:
     columns : list of str
         The column of the table that each feature was made from.
     notes : tuple of str
+    levels_train, levels_val : arrays of shape (n, c) and (m, c)
+        From :meth:`giw.tables.Encoder.level_counts`.
     """
 
     raw_train: NDArray[np.float64]
@@ -34,7 +36,9 @@ class Features:
     z_val: NDArray[np.float64]
     names: list[str]
     columns: list[str]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    levels_train: NDArray[np.int64]
+    levels_val: NDArray[np.int64]
 
 
 def as_features(X: Any, X_val: Any, feature_names: Sequence[str] | None = None) -> Features:
@@ -52,4 +56,6 @@ def as_features(X: Any, X_val: Any, feature_names: Sequence[str] | None = None) 
         encoder.feature_names_,
         encoder.feature_columns_,
         (*train.notes, *val.notes, *encoder.notes_),
+        encoder.level_counts(train),
+        encoder.level_counts(val),
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import beta
 from sklearn.ensemble import ExtraTreesClassifier
 
-from giw.support.copies import MEASURED, measures, row_hash
+from giw.support.matrices import row_key, rows_repeat_by_nature
 
 FOLDS = 5
 TREES = 60
@@ -129,10 +128,10 @@ def twins(z_train: Floats, z_val: Floats) -> Ints:
 
     Where no column measures anything, rows repeat by nature, and none is a copy.
     """
-    both = torch.as_tensor(np.concatenate([z_train, z_val]))
-    if not len(z_val) or not measures(both[:MEASURED]):
+    both = np.concatenate([z_train, z_val])
+    if not len(z_val) or rows_repeat_by_nature(both):
         return np.full(len(z_val), -1)
-    _, first, code = np.unique(row_hash(both), return_index=True, return_inverse=True)
+    _, first, code = np.unique(row_key(both), return_index=True, return_inverse=True)
     place = first[code[len(z_train) :]]
     return np.where(place < len(z_train), place, -1)
 

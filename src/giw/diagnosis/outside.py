@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from giw.diagnosis.features import Features
-from giw.support.scorers.knn import nearest
+from giw.support import nearest
 from giw.tables.encoder import UNSEEN
 
 NEIGHBOURS = 5
@@ -75,11 +74,10 @@ def unusual_distance(
     where :math:`b_f` is the 95 % quantile of the same over training rows and *their* nearest
     neighbours. Without it, noisy features that differ between any two rows would be blamed.
     """
-    reference = torch.as_tensor(z_train)
     some = generator.permutation(len(z_train))[:BASELINE_ROWS]
     k = min(NEIGHBOURS, max(1, len(z_train) - 1))
-    own = nearest(reference[some], reference, k + 1)[1][:, 1:].numpy()  # itself comes first
-    near = nearest(torch.as_tensor(z), reference, k)[1].numpy()  # (m, k)
+    own = nearest(z_train[some], z_train, k + 1)[1][:, 1:]  # itself comes first
+    near = nearest(z, z_train, k)[1]  # (m, k)
     ordinary = np.quantile(_gaps(z_train[some], z_train, own), 0.95, axis=0)  # (d,)
     return np.maximum(_gaps(z, z_train, near) - ordinary, 0)
 

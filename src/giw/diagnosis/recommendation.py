@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from giw.diagnosis.label_noise import LabelNoise
 from giw.diagnosis.shift_tests import ShiftTest
-from giw.support import CaseVerdict
+from giw.diagnosis.verdict import CaseVerdict
 
 NBSP = "\u00a0"  # a number and its unit stay on one line
 FEW_EFFECTIVE = 0.1  # share of the training rows below which weights are fragile

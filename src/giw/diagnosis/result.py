@@ -10,7 +10,8 @@ from giw.diagnosis.label_noise import LabelNoise
 from giw.diagnosis.outside import OutsideRow
 from giw.diagnosis.recommendation import NBSP, Recommendation, p_in_words
 from giw.diagnosis.shift_tests import ShiftTest
-from giw.support import CaseVerdict, SupportSplit
+from giw.diagnosis.verdict import CaseVerdict
+from giw.support import SupportSplit
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,7 @@ def split_rows(
     """Validation rows inside and outside, by some of the training rows."""
     n = len(z)
     if splitter is None:
-        splitter = SupportSplitter(
-            level=max(0.05, 1.5 / n), most_calibration=1_000, hide_parts=False, random_state=seed
-        )
+        splitter = SupportSplitter(level=max(0.05, 1.5 / n), most_held_out=1_000, random_state=seed)
     z, z_val = z.astype(np.float32), z_val.astype(np.float32)
     splitter = clone(splitter).fit(z[rows], None if y is None else y[rows])
     return splitter.split(z_val, y_val)

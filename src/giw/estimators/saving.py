@@ -35,6 +35,7 @@ from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, 
 FORMAT, VERSION = "giw model", 1
 INDEX = "giw.json"
 KIND = "@"  # the key that marks everything which JSON has no word for
+GONE = ("Assumptions",)  # records of version 0.1.0 that nothing reads any more
 Json = Any
 
 
@@ -265,6 +266,8 @@ class _Reader:
 
     def _object(self, value: Json) -> Any:
         known = _known_classes()
+        if value["class"] in GONE:
+            return None
         if value["class"] not in known:
             raise ValueError(f"{self.folder} asks for the class {value['class']!r}: refused")
         kind = known[value["class"]]

@@ -70,11 +70,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         images, LeNet-5 for larger ones.
     method : str, default="giw_plus"
         Any of ``giw.nets.methods.METHODS``.
-    split_on : {"input", "hidden"}, default="input"
-        What the split of ``giw`` and ``giw_plus`` sees: the inputs, or the hidden layer of the
-        pretrained net.
+    split_on : {"auto", "input", "hidden"}, default="auto"
+        What the split of ``giw`` and ``giw_plus`` sees: the inputs and every layer of the
+        pretrained net, the inputs alone, or the hidden layer alone.
     splitter : SupportSplitter, optional
-        How these two split the validation data.
+        How these two split the validation data; its ``embed`` adds features of one's own.
     train_share : float, optional
         With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support
         that weighted training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and
@@ -153,7 +153,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         module: nn.Module | None = None,
         *,
         method: str = "giw_plus",
-        split_on: str = "input",
+        split_on: str = "auto",
         splitter: SupportSplitter | None = None,
         train_share: float | None = None,
         stack: bool = False,
@@ -441,7 +441,8 @@ def _as_numpy(split: SupportSplit) -> SupportSplit:
     tensors: dict[str, Any] = {
         name: v.cpu().numpy() for name, v in values.items() if isinstance(v, Tensor)
     }
-    return replace(split, **tensors)
+    p_values = {name: torch.as_tensor(p).cpu().numpy() for name, p in split.p_values.items()}
+    return replace(split, **tensors, p_values=p_values)
 
 
 def default_group() -> dist.ProcessGroup | None:

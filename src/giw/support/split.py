@@ -1,147 +1,168 @@
-"""A validation sample, split: which points lie inside the training support, and how sure we are."""
+"""A validation sample, split into points inside and outside the training support."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import importlib
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
+from sklearn.isotonic import IsotonicRegression
 
-from giw.checks import Array
-from giw.support.lists import benjamini_hochberg
-from giw.support.mixture import Assumptions
-from giw.support.verdict import CaseVerdict, which_case
+from giw.support.matrices import is_tensor, on_host
+
+Array = Any  # what came in: a numpy array or a tensor
+
+LABEL = "label"  # the representation that a label unseen in training is outside of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SupportSplit:
     """Validation points inside and outside the training support.
-
-    Two shares are told apart. ``alpha`` is the mean of the membership that the objective uses,
-    and the objective is coherent with no other number. ``support_share`` estimates the share of
-    the *test distribution* inside the support and has an interval.
 
     Attributes
     ----------
     inside : bool array of shape (m,)
-        The hard rule: p-value above ``level``, and a label that training has seen.
+        Whether each point lies inside: its combined p-value exceeds ``level``.
     p_value : array of shape (m,)
-        Conformal p-value of "this point is like held-out training points of its cell"; 0 where
-        the label was never seen.
-    posterior : array of shape (m,)
-        Probability of being inside.
-    score : array of shape (m,)
-        How strange each point is to the training features; larger is stranger.
-    membership : array of shape (m,)
-        What the objective uses: ``inside`` as 0 and 1, or ``posterior``.
+        Combined p-value of "this point is like held-out training rows"; 0 where training never
+        has the point's label.
+    p_values : dict from name to array of shape (m,)
+        The p-value in each representation. They say what makes a point outside.
     alpha : float
-        Mean of ``membership``.
-    support_share : float
-        Estimated share of the test distribution inside the training support.
-    support_share_interval : tuple of two floats
-        Its 95 % interval.
-    cell : int array of shape (m,)
-        The cell in which each point was calibrated.
-    calibration_count : int array of shape (m,)
-        Calibration rows that each point was ranked among.
-    calibration_score : array of shape (r,)
-        Scores of the held-out training rows.
-    label_unseen : bool array of shape (m,)
-        True where the label alone puts a point outside.
+        Mean membership, the :math:`\\alpha` of the generalized risk.
+    posterior : array of shape (m,) or None
+        Probability of being inside, where membership is to be soft; see :meth:`soften`.
     level : float
         Largest p-value that is called outside.
-    soft : bool
-        Whether ``membership`` is the posterior.
-    rule : str
-        The hard rule in words.
-    train_cell_share : array of shape (c,)
-        Share of the training distribution in each cell.
-    assumptions : Assumptions
-        What the interval of the share rests on, as training data showed it.
+    score : array of shape (m,) or None
+        ``score_samples`` of the published one-class SVM, where that was asked.
     """
 
     inside: Array
     p_value: Array
-    posterior: Array
-    score: Array
-    membership: Array
-    alpha: float
-    support_share: float
-    support_share_interval: tuple[float, float]
-    cell: Array
-    calibration_count: Array
-    calibration_score: Array
-    label_unseen: Array
-    level: float
-    soft: bool
-    rule: str
-    train_cell_share: Array
-    assumptions: Assumptions = field(default_factory=Assumptions)
+    p_values: Mapping[str, Array] = field(default_factory=dict)
+    alpha: float = 1.0
+    posterior: Array | None = None
+    level: float = 0.05
+    score: Array | None = None
+
+    @classmethod
+    def given(cls, inside: Any) -> SupportSplit:
+        """A split that is known: from an oracle, an ablation or a rule of one's own.
+
+        Parameters
+        ----------
+        inside : bool array of shape (m,)
+        """
+        member = on_host(inside)
+        if member.ndim != 1 or not np.isin(member, (0, 1)).all():
+            raise ValueError(
+                f"inside must hold one True or False per validation point, got shape {member.shape}"
+            )
+        yes = member.astype(bool)
+        share = float(yes.mean()) if len(yes) else 0.0
+        return cls(like(yes, inside), like(yes.astype(float), inside), {}, share)
 
     @property
-    def leak(self) -> float:
-        r"""Estimated share of the test distribution that lies outside and is counted as inside.
+    def membership(self) -> Array:
+        """What the objective uses, between 0 and 1: ``posterior`` if there is one, else inside."""
+        if self.posterior is not None:
+            return self.posterior
+        return like(on_host(self.inside).astype(float), self.inside)
 
-        The generalized risk misses exactly this part: :math:`J_G - R = -E_{\rm te}[s\, \ell\,;\,
-        x \text{ outside}]`, the leak times the mean loss on it. It is zero, and the objective
-        consistent, if and only if the membership vanishes outside the training support.
+    def soften(self) -> SupportSplit:
+        """The same split with the posterior of being inside as membership."""
+        posterior = soft_membership(on_host(self.p_value))
+        return replace(self, posterior=like(posterior, self.p_value), alpha=float(posterior.mean()))
+
+    def outside_list(self, fdr: float = 0.1) -> np.ndarray:
+        r"""Indices of outside points to show to people, the strangest first.
+
+        With ordered p-values :math:`p_{(1)} \le \dots \le p_{(m)}` all up to the largest j with
+        :math:`p_{(j)} \le j\, q / m` are listed [1]_; on average at most a share q of them, given
+        as ``fdr``, lies inside.
+
+        References
+        ----------
+        .. [1] Bates et al., Testing for outliers with conformal p-values, Annals of Statistics
+           51:149-178, 2023.
         """
-        return float((self.membership * (1 - self.posterior)).mean())
-
-    def outside_list(self, fdr: float = 0.1) -> NDArray[np.int64]:
-        """Indices of outside points to show to people, the strangest first.
-
-        At most a share ``fdr`` of the list lies inside, on average (Benjamini-Hochberg).
-        """
-        return benjamini_hochberg(_numpy(self.p_value), fdr=fdr)
-
-    def verdict(
-        self, *, materiality: float = 0.1, negligible: float = 0.1, confidence: float = 0.95
-    ) -> CaseVerdict:
-        """Case (i) to (iv) where the bounds allow one; see :func:`giw.support.which_case`."""
-        return which_case(
-            _numpy(self.p_value),
-            _numpy(self.calibration_count),
-            _numpy(self.label_unseen),
-            _numpy(self.cell),
-            _numpy(self.train_cell_share),
-            assumptions=self.assumptions,
-            materiality=materiality,
-            negligible=negligible,
-            confidence=confidence,
-        )
+        if not 0 < fdr < 1:
+            raise ValueError(f"fdr must lie between 0 and 1, got {fdr}")
+        p_value = on_host(self.p_value)
+        order = np.argsort(p_value, kind="stable")
+        below = np.flatnonzero(p_value[order] <= fdr * (np.arange(len(order)) + 1) / len(order))
+        return order[: below[-1] + 1 if len(below) else 0]
 
     def __len__(self) -> int:
         """Number of validation points."""
         return len(self.inside)
 
-    def summary(self) -> str:
-        """The split in a few lines of plain text."""
-        m, inside, unseen = len(self), int(self.inside.sum()), int(self.label_unseen.sum())
-        low, high = self.support_share_interval
-        lines = [
-            f"{inside} of {m} validation points inside the training support ({self.rule})",
-            f"alpha = {self.alpha:.3f}, the mean "
-            + ("posterior of being inside" if self.soft else "of the hard membership"),
-            f"support share {self.support_share:.3f}, 95 % interval {low:.3f} to {high:.3f}: "
-            "the part of the test distribution that training covers",
-            f"leak {self.leak:.3f}: estimated part of the test distribution that lies outside and "
-            "is counted as inside, which the objective misses",
-            f"{len(self.calibration_score)} held-out training rows, "
-            f"{len(set(self.cell.tolist()))} cells in use, "
-            f"the smallest with {int(self.calibration_count.min())} rows",
-        ]
-        if self.assumptions.hidden_auroc is not None:
-            lines.append(
-                f"parts of training hidden from the rest: AUROC {self.assumptions.hidden_auroc:.3f}"
-                ", the nearer to 0.5 the less can be said about the share"
-            )
-        if unseen:
-            lines.insert(1, f"{unseen} of them outside by label: training never saw it")
-        return "\n".join(lines)
+    def __repr__(self) -> str:
+        """How many points lie inside, in one line."""
+        inside = int(on_host(self.inside).sum())
+        return (
+            f"SupportSplit({inside} of {len(self)} validation points inside the training support, "
+            f"alpha={self.alpha:.3f}, level={self.level:g}, {len(self.p_values)} representations)"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{(on_host(p) <= self.level).mean():.3f}</td></tr>"
+            for name, p in self.p_values.items()
+        )
+        head = "<tr><th>representation</th><th>share of points outside</th></tr>"
+        return f"<p>{escape(repr(self))}</p><table>{head}{rows}</table>"
+
+    @property
+    def support_share(self) -> float:
+        """Deprecated: ``giw.support_share(split).share``."""
+        return float(self._moved().share)
+
+    @property
+    def support_share_interval(self) -> tuple[float, float]:
+        """Deprecated: ``giw.support_share(split).interval``."""
+        low, high = self._moved().interval
+        return float(low), float(high)
+
+    def _moved(self) -> Any:
+        warnings.warn(
+            "split.support_share and its interval are giw.support_share(split) now",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return importlib.import_module("giw").support_share(self)
 
 
-def _numpy(values: Array) -> NDArray[Any]:
-    return values.cpu().numpy() if isinstance(values, Tensor) else values
+def soft_membership(p_value: np.ndarray) -> np.ndarray:
+    r"""Probability of being inside from combined p-values alone, (m,).
+
+    .. math:: P({\rm inside} \mid p) = \pi / f(p)
+
+    Inside points have evenly spread p-values, so that :math:`\pi` is the density of all p-values
+    above 0.2, and :math:`f` their density at p, here the decreasing one that fits best (Grenander).
+    """
+    order = np.argsort(p_value, kind="stable")
+    p, m = p_value[order], len(p_value)
+    width = np.maximum(np.diff(p, prepend=0.0), 1e-9)  # each point ends its interval
+    density = IsotonicRegression(increasing=False).fit_transform(
+        np.arange(m), 1 / (m * width), sample_weight=width
+    )
+    share = min(1.0, float((p_value > 0.2).mean()) / 0.8)
+    posterior = np.empty(m)
+    posterior[order] = np.clip(share / np.maximum(density, 1e-9), 0.0, 1.0)
+    return np.where(p_value > 0, posterior, 0.0)
+
+
+def like(values: np.ndarray, original: Any) -> Array:
+    """Give back what came in: a tensor on its device for a tensor, else the array."""
+    if not is_tensor(original):
+        return values
+    torch = sys.modules["torch"]
+    dtype = torch.float32 if values.dtype.kind == "f" else None
+    return torch.as_tensor(values, device=original.device, dtype=dtype)

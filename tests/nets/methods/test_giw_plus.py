@@ -184,7 +184,7 @@ def test_alpha_is_the_mean_of_the_membership_in_use():
     evidence, _ = noisy_evidence(m=4)
     split = replace(
         SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
-        membership=torch.tensor([0.95, 0.3, 0.0, 0.6]),
+        posterior=torch.tensor([0.95, 0.3, 0.0, 0.6]),
     )
     state = GIWPlus(train_share=0.8).state(evidence, split, {})
     assert state[ALPHA] == pytest.approx(0.8 * (0.95 + 0.3 + 0 + 0.6) / 4)

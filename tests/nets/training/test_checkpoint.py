@@ -47,7 +47,7 @@ def equal(first, second):
         np.testing.assert_array_equal(column, second.history[name])
     assert (first.split is None) == (second.split is None)
     if first.split is not None:
-        assert first.split.summary() == second.split.summary()
+        assert repr(first.split) == repr(second.split)
         assert torch.equal(first.split.p_value, second.split.p_value)
 
 

@@ -53,7 +53,7 @@ class GIWPlus(GIW):
 
     Parameters
     ----------
-    representation, split_on, splitter, weigh, level, least_posterior
+    representation, split_on, splitter, weigh, level
         As in :class:`giw.nets.methods.GIW`.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the

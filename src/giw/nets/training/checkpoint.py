@@ -22,12 +22,12 @@ from torch import Tensor
 from giw.nets.training.config import TrainingConfig
 from giw.nets.training.protocol import Method, Params
 from giw.nets.training.tensors import Tensors
-from giw.support import Assumptions, SupportSplit
+from giw.support import SupportSplit
 from giw.writing import write_whole
 
 FORMAT = "giw-checkpoint-3"
 HEADER, CHECKSUM = "giw", "crc32"
-ASSUMED = "assumptions"  # the one part of a split that has parts
+BY_NAME = "p_values:"  # before the name of a representation
 
 
 @dataclass
@@ -204,12 +204,11 @@ def run_identity(
 
 
 def split_parts(split: SupportSplit) -> tuple[Params, dict[str, Any]]:
-    """A split as tensors and JSON values; what its assumptions hold has a name with a dot."""
+    """A split as tensors and JSON values; p-values by representation under names of their own."""
     tensors: Params = {}
     values: dict[str, Any] = {}
     held = {field.name: getattr(split, field.name) for field in fields(split)}
-    assumed = held.pop(ASSUMED)
-    held |= {f"{ASSUMED}.{field.name}": getattr(assumed, field.name) for field in fields(assumed)}
+    held |= {f"{BY_NAME}{name}": p for name, p in held.pop("p_values").items()}
     for name, value in held.items():
         if isinstance(value, Tensor):
             tensors[name] = value
@@ -226,6 +225,5 @@ def split_from_parts(tensors: Params, values: dict[str, Any], device: torch.devi
     for name, tensor in tensors.items():
         bare = name.removeprefix("numpy.")
         parts[bare] = tensor.to(device) if bare == name else tensor.numpy()
-    assumed = {k.removeprefix(f"{ASSUMED}."): parts.pop(k) for k in list(parts) if "." in k}
-    parts[ASSUMED] = Assumptions(**assumed)
-    return SupportSplit(**parts)
+    by_name = {k.removeprefix(BY_NAME): parts.pop(k) for k in list(parts) if k.startswith(BY_NAME)}
+    return SupportSplit(**parts, p_values=by_name)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from giw.nets.kernels.precision import Precision
 from giw.nets.training.batches import hold_out, seeded_generator
 from giw.nets.training.config import TrainingConfig
-from giw.nets.training.net import FunctionalNet, as_input, named_layers, predict_in_blocks
+from giw.nets.training.net import FunctionalNet, layer_outputs, predict_in_blocks
 from giw.nets.training.protocol import Evidence, Params
 from giw.nets.training.tensors import Tensors
 
@@ -49,17 +48,12 @@ def evidence_at(
     net = FunctionalNet(copy.deepcopy(module).train())
     net.set_buffers(start.buffers)
 
-    def layer(name: str, x: Tensor) -> Tensor:
-        parts = [named_layers(net, start.params, as_input(b))[name] for b in x.split(4096)]
-        return torch.cat(parts)
-
     return Evidence(
         data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(data.x_train.device),
         hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
         random_state=start.random_state,
         logits=lambda x: predict_in_blocks(net, start.params, x),
         augmented=augmented,
-        layers=tuple(named_layers(net, start.params, as_input(data.x_train[:2]))),
-        layer=layer,
+        layers=lambda x: layer_outputs(net, start.params, x),
         trial=trial,
     )  # fmt: skip

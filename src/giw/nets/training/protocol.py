@@ -83,8 +83,7 @@ class Evidence:
     random_state: int
     logits: Callable[[Tensor], Tensor] | None = None  # inputs → logits of the frozen net
     augmented: bool = False  # whether images are moved about in every step
-    layers: tuple[str, ...] = ()  # names of the frozen net's layers, the first one first
-    layer: Callable[[str, Tensor], Tensor] | None = None  # name, inputs → that layer's output
+    layers: Callable[[Tensor], Params] | None = None  # inputs → outputs of the frozen net's layers
     trial: int = 0  # which of several that are trained side by side
 
 

@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 import giw
+from giw.diagnosis.share import support_share
 from giw.nets.models import build
 from giw.nets.training import (
     OnEpoch,
@@ -200,7 +201,7 @@ def split_quality(split: SupportSplit, truth: Truth) -> dict[str, float]:
     quality = {
         "alpha": float(split.alpha),
         "true_alpha": truth.alpha,
-        "support_share": float(split.support_share),
+        "support_share": support_share(split).share,
     }
     if truth.inside.any():
         quality["false_outside"] = float(np.mean(~inside[truth.inside]))
@@ -215,7 +216,7 @@ def split_scores(split: SupportSplit, truth: Truth) -> dict[str, list[float]]:
     """Scores and p-values of validation points with the truth beside them, for histograms."""
     return {
         "p_value": [round(float(p), 4) for p in _numpy(split.p_value)],
-        "score": [float(f"{s:.4g}") for s in _numpy(split.score)],
+        "score": [] if split.score is None else [float(f"{-s:.4g}") for s in _numpy(split.score)],
         "inside": [float(s) for s in truth.inside],
     }
 

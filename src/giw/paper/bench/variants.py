@@ -48,25 +48,9 @@ class GivenSplit(GIW):
     given: tuple[tuple[int, tuple[bool, ...]], ...] = ()
 
     def split(self, evidence: Evidence) -> SupportSplit:
-        """The given one, in the frame of a split of evenly spaced points."""
-        m, device = len(evidence.y_val), evidence.y_val.device
-        z = torch.linspace(0, 1, max(m, 100), device=device)[:, None]
-        frame = SupportSplitter(cells="none", random_state=0).fit(z).split(z[:m])
+        """The given one."""
         inside = torch.tensor(dict(self.given)[evidence.random_state], device=evidence.y_val.device)
-        certain = inside.to(torch.float32)
-        alpha = float(certain.mean())
-        return replace(
-            frame,
-            inside=inside,
-            p_value=certain,
-            posterior=certain,
-            membership=certain,
-            alpha=alpha,
-            support_share=alpha,
-            support_share_interval=(alpha, alpha),
-            soft=False,
-            rule="given",
-        )
+        return SupportSplit.given(inside)
 
 
 def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, splits: bool) -> Method:
@@ -97,7 +81,7 @@ def make_method(method: str, variant: str, truths: Mapping[int, Truth], *, split
         }
         return GivenSplit(given=tuple((seed, tuple(map(bool, w))) for seed, w in wrong.items()))
     if name == "level":
-        return _giw(level=float(amount), least_posterior=0.0)(method)
+        return _giw(level=float(amount))(method)
     if variant.startswith("plus_"):
         _only(method, variant, "giw_plus", "pooled_plus")
         return method_named(method, **_plus_settings(variant))

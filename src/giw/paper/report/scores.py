@@ -13,7 +13,7 @@ from giw.paper.bench.plan import PROTOCOLS
 from giw.paper.bench.store import Result
 from giw.paper.report.cells import DATASET_CASES, Experiment, Key, Place
 from giw.paper.report.panels import score_grid
-from giw.support.scorers.osvm import PUBLISHED_THRESHOLDS
+from giw.support import PUBLISHED_THRESHOLDS
 
 LEVEL = 0.05  # largest p-value that is called outside
 TRUTH = "coloured by the truth, which the method does not see"

@@ -1,0 +1,123 @@
+"""What share of the test distribution lies inside the training support? From p-values alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import beta
+
+from giw.support import SupportSplit, SupportSplitter
+
+
+class SupportShare(NamedTuple):
+    """A share of the test distribution and its interval."""
+
+    share: float
+    interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        """Share and interval in one line."""
+        low, high = self.interval
+        return f"{self.share:.3f} of the test distribution inside, {low:.3f} to {high:.3f}"
+
+
+def support_share(
+    split: SupportSplit,
+    *,
+    confidence: float = 0.95,
+    lower_from: float = 0.8,
+    upper_from: float = 0.2,
+) -> SupportShare:
+    r"""Share of the test distribution inside the training support, with an interval.
+
+    p-values of inside points are evenly spread and those of outside points are small. So above any
+    cut :math:`\lambda` lies at least a share :math:`\pi (1 - \lambda)` of all points, and hardly
+    more where the cut is high:
+
+    .. math:: \hat\pi = \frac{\#\{p > 1/2\}}{m / 2}, \qquad
+              \pi \le \frac{u(\#\{p > \lambda_u\})}{1 - \lambda_u}, \qquad
+              \pi \ge \frac{l(\#\{p > \lambda_l\})}{1 - \lambda_l}
+
+    with l and u the exact binomial bounds. The upper bound holds whatever outside points look like.
+    The lower one takes for granted that few of them look as ordinary as the most ordinary fifth of
+    inside points; where representations see nothing it is too high.
+
+    Parameters
+    ----------
+    split : SupportSplit
+    confidence : float, default=0.95
+    lower_from, upper_from : float, default=0.8 and 0.2
+        The cuts :math:`\lambda_l` and :math:`\lambda_u`. A higher one trusts outside points less to
+        look strange, and widens the interval.
+    """
+    if not 0.5 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}")
+    p_value = _numpy(split.p_value)
+    m, tail = len(p_value), (1 - confidence) / 2
+    if not split.p_values:  # a split that was given rests on no p-values: only the draw is random
+        inside = int(_numpy(split.inside).sum())
+        return SupportShare(inside / m, binomial_interval(inside, m, tail))
+    low = binomial_interval(int((p_value > lower_from).sum()), m, tail)[0] / (1 - lower_from)
+    high = binomial_interval(int((p_value > upper_from).sum()), m, tail)[1] / (1 - upper_from)
+    share = min(1.0, 2 * float((p_value > 0.5).mean()))
+    high = min(1.0, high)
+    return SupportShare(share, (min(low, share, high), max(high, share)))
+
+
+def binomial_interval(count: int, m: int, tail: float) -> tuple[float, float]:
+    """Clopper and Pearson's exact interval with so much probability left out on either side."""
+    low = float(beta.ppf(tail, count, m - count + 1)) if count else 0.0
+    return low, float(beta.ppf(1 - tail, count + 1, m - count)) if count < m else 1.0
+
+
+def separability(
+    X: Any,
+    y: Any,
+    *,
+    splitter: SupportSplitter | None = None,
+    most_classes: int = 8,
+    random_state: int | None = 0,
+) -> dict[Any, float]:
+    """How well a class that training lacks would be told from the rest, class by class.
+
+    Each class is hidden in turn, and half of the other rows are split from a training set that is
+    the other half. Returned is the AUROC of the p-values. Near 0.5 nothing can be said of what
+    lies outside.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Training rows; one representation.
+    y : array of shape (n,)
+        Their classes, or any other groups.
+    splitter : SupportSplitter, optional
+    most_classes : int, default=8
+        Classes that are hidden, the most frequent ones first.
+    random_state : int or None, default=0
+    """
+    X, y = np.asarray(X), np.asarray(y)
+    values, count = np.unique(y, return_counts=True)
+    order = np.random.default_rng(random_state).permutation(len(y))
+    found = {}
+    for value in values[np.argsort(-count, kind="stable")][:most_classes]:
+        rest = order[y[order] != value]
+        known, asked = rest[::2], np.concatenate([rest[1::2], np.flatnonzero(y == value)])
+        if len(known) < 20:
+            continue
+        chosen = SupportSplitter(random_state=random_state) if splitter is None else splitter
+        p_value = chosen.fit(X[known]).split(X[asked]).p_value
+        others = len(rest[1::2])
+        found[value] = _area(p_value[:others], p_value[others:])
+    return found
+
+
+def _area(high: np.ndarray, low: np.ndarray) -> float:
+    """Chance that a value of ``high`` exceeds one of ``low``, ties counted half."""
+    ordered = np.sort(low)
+    below = np.searchsorted(ordered, high) + np.searchsorted(ordered, high, side="right")
+    return float(below.mean() / (2 * len(low)))
+
+
+def _numpy(values: Any) -> np.ndarray:
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
