@@ -9,7 +9,7 @@
     python benchmarks/plus.py step                         CPU time of a step beside GIW's
     python benchmarks/plus.py step --device cuda --trials 20         the same on a GPU
 
-Results on images are stored as ``giw bench`` stores them, and are runs of ``giw bench``: this only
+Results on images are stored as ``giw paper run`` stores them, and are runs of it: this only
 runs chosen pairs of method and variant in one process, so that data and kernels are loaded once.
 """
 
@@ -40,11 +40,11 @@ from giw.nets.training import (
     pretrain_trials,
     train_trials,
 )
-from giw.paper.bench.engines import Place, run_job
-from giw.paper.bench.plan import RESAMPLED, Run, group
-from giw.paper.bench.store import Result, Store
-from giw.paper.report.paper import paper_accuracy
-from giw.paper.shift.paper import paper_setting
+from giw.paper.parallel import Place, run_job
+from giw.paper.plan import RESAMPLED, Run, group
+from giw.paper.printed import paper_accuracy
+from giw.paper.rows import Result, Store
+from giw.paper.settings import paper_setting
 
 SETTINGS = ("mnist-iii-support", "mnist-iii-label_noise_0.4", "color_mnist-iii-support",
             "color_mnist-iii-label_noise_0.4")  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from giw.pages.sheet import Sheet, markdown_sheet
-from giw.paper.report.bench_page import bench_sheets, read_folder
+from giw.paper.report import paper_sheets, read_folder
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "results.md", ROOT / "results"
@@ -41,7 +41,7 @@ def main() -> None:
     )
     parser.add_argument("--names", action="store_true")
     options = parser.parse_args()
-    sheets = bench_sheets(read_folder(RESULTS)[0])
+    sheets = paper_sheets(read_folder(RESULTS)[0])
     if options.names:
         print("\n".join(sheet.name for sheet in sheets))
         return

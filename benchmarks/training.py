@@ -48,8 +48,8 @@ from giw.nets.training import (
     train_trials,
 )
 from giw.objective import dynamic_kmm
-from giw.paper.shift import paper_problem, paper_samples, paper_setting, trial_seeds
-from giw.paper.shift.paper import PaperSetting
+from giw.paper.settings import PaperSetting, paper_problem, paper_samples, paper_setting
+from giw.paper.shifts import trial_seeds
 
 TEN = ("val_only", "pretrain_val", "pooled", "giw", "diw", "r_diw", "ccsa", "dann", "reweight",
        "mw_net")  # fmt: skip

@@ -23,15 +23,15 @@ from torch import nn
 
 from giw.nets.training import Tensors, train
 from giw.pages import summarize, text_table
-from giw.paper.bench.four_squares import (
+from giw.paper.four_squares import (
+    CENTERS,
     FourSquaresSettings,
     four_squares_methods,
     make_net,
     make_problem,
     run_four_squares,
 )
-from giw.paper.readers.four_squares import CENTERS
-from giw.paper.shift import ShiftProblem, trial_seeds
+from giw.paper.shifts import ShiftProblem, trial_seeds
 
 RED, BLUE = "#c0392b", "#1f6fb4"
 TITLES = {"val_only": "Val-only", "diw": "DIW", "giw": "GIW"}
@@ -95,8 +95,8 @@ def main() -> None:
     figure = Figure(figsize=(11, 5.9), layout="constrained")
     panels = figure.subplots(2, 4)
     for example in (1, 2):
-        scores = run_four_squares(example, trials=options.trials)
-        methods = {s.method: [r.accuracy for r in scores if r.method == s.method] for s in scores}
+        records = run_four_squares(example, trials=options.trials)
+        methods = {m: [r.final_accuracy() for r in found] for m, found in records.items()}
         print(text_table(summarize(methods), title=f"Example {example}, {options.trials} trials"))
         draw_example(panels[example - 1], example, {m: np.mean(a) for m, a in methods.items()})
     options.out.parent.mkdir(parents=True, exist_ok=True)

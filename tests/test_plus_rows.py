@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from giw.paper.bench.plan import RESAMPLED, Run
+from giw.paper.plan import RESAMPLED, Run
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 ROWS = [{"task": "wine", "shift": "none", "seed": s, "method": "giw", "accuracy": 0.5}

@@ -165,9 +165,9 @@ def test_a_model_from_python_is_not_guessed_at(tables, tmp_path):
     assert "saved from Python" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "diagnose", "data"])
+@pytest.mark.parametrize("command", ["fit", "predict", "diagnose", "paper data"])
 def test_help_explains_every_option_with_an_example(command):
-    told = run(command, "--help").output
+    told = run(*command.split(), "--help").output
     assert "Example:" in told
     assert f"giw {command}" in told
     assert "Exit code" in told

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.cli.tables import write_tables
-from tests.paper.bench.process_tree import AVAILABLE, children_of, kill_if_alive
+from tests.paper.process_tree import AVAILABLE, children_of, kill_if_alive
 from typer.testing import CliRunner
 
 import giw

@@ -57,10 +57,12 @@ def test_the_pages_with_examples_are_found():
 
 
 @cache
-def options_of(program: str, name: str) -> set[str]:
+def options_of(program: str, name: str, *words: str) -> set[str]:
     """All options that a command or a script knows, from its source."""
     if program == "giw":
         command = typer.main.get_command(app).commands[name]
+        if words and words[0] in getattr(command, "commands", ()):
+            command = command.commands[words[0]]
         return {option for param in command.params for option in param.opts}
     return set(re.findall(r'"(--?[a-z][\w-]*)"', (ROOT / name).read_text()))
 
@@ -70,7 +72,7 @@ def test_commands_that_a_page_names_have_these_options(page):
     """Benchmarks take hours; that they exist and know their options takes a second."""
     for program_name, name, *words in quoted_commands(page.read_text()):
         options = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-        assert options <= options_of(program_name, name), [program_name, name, *words]
+        assert options <= options_of(program_name, name, *words), [program_name, name, *words]
 
 
 @pytest.mark.parametrize("page", READ, ids=lambda page: page.stem)

@@ -434,8 +434,9 @@ def sample_values(sample: Any) -> Values:
 @golden
 def paper_problems() -> Values:
     """Draws, colours, noise and thinning of the paper's settings, on images made up."""
-    from giw.paper.readers import Sample
-    from giw.paper.shift import paper_problem, trial_seeds
+    from giw.paper.sample import Sample
+    from giw.paper.settings import paper_problem
+    from giw.paper.shifts import trial_seeds
 
     pools = [bars(0, per_digit=12), bars(1, per_digit=4)]
     binary = tuple(Sample(x, d % 2, d, classes=("even", "odd")) for x, d in pools)
@@ -460,7 +461,7 @@ def paper_problems() -> Values:
 
 @golden
 def four_squares() -> Values:
-    from giw.paper.shift import four_squares_problem
+    from giw.paper.four_squares import four_squares_problem
 
     problem, truth = four_squares_problem(example=2, random_state=0)
     parts = {part: sample_values(getattr(problem, part)) for part in ("train", "val")}
@@ -487,7 +488,7 @@ def accuracy_tables() -> Values:
 
     from giw.cli import app
 
-    text = CliRunner().invoke(app, ["report", str(RESULTS), "--tables"]).stdout
+    text = CliRunner().invoke(app, ["paper", "report", str(RESULTS), "--tables"]).stdout
     wanted = re.compile(r"Test accuracy, |Difference from the paper, |.* beside the paper, ")
     blocks = (block.splitlines() for block in re.split(r"\n\n(?=\S[^\n]*\n---)", text))
     return {

@@ -17,7 +17,7 @@ from torch import nn
 import giw
 from giw.nets.training.checkpoint import Checkpoint, Saved
 from giw.pages.page import Page, write_page
-from giw.paper.bench.store import Store
+from giw.paper.rows import Store
 
 
 class FullFile(io.FileIO):

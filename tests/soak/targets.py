@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from tests.paper.readers import written_files as written
+from tests.paper import written_files as written
 from tests.soak.mutations import changed_json, changed_zip, hostile_pickles, lying_npz, spoiled
 
 import giw
 from giw.estimators.saving import INDEX, _hashed, _index_checksum, load_with_notes, save
 from giw.nets.training.checkpoint import read_tensors, write_tensors
-from giw.paper.bench.plan import Run
-from giw.paper.bench.store import Result, Store, encode
-from giw.paper.readers.cifar100 import _check_labels, _parse_pickle, _read_archive, _read_binary
-from giw.paper.readers.cifar100 import _read_npz as read_cifar_npz
-from giw.paper.readers.mnist import read_idx
-from giw.paper.report.bench_page import bench_sheets
+from giw.paper.cifar import _check_labels, _parse_pickle, _read_archive, _read_binary
+from giw.paper.cifar import _read_npz as read_cifar_npz
+from giw.paper.mnist import read_idx
+from giw.paper.plan import Run
+from giw.paper.report import paper_sheets
+from giw.paper.rows import Result, Store, encode
 from giw.tables import read_table, sample_file
 from giw.tables.sampling import fits
 
@@ -293,7 +293,7 @@ def read_results(content, folder):
     found = {path.name for path in folder.iterdir()}
     if not found <= {"store", "packed"}:
         raise AssertionError(f"{found} were written outside their folder")
-    bench_sheets(good)
+    paper_sheets(good)
     if not good:
         raise ValueError(f"{store}: nothing to use")
 

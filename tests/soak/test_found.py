@@ -10,8 +10,8 @@ from tests.soak.mutations import hostile_pickles, lying_npy
 from tests.soak.targets import link_archive, sealed, some_results, sparse_archive
 
 from giw.estimators.sklearn_on_disk import from_skops
-from giw.paper.bench.store import Store, decode, encode
-from giw.paper.readers.cifar100 import _parse_pickle, _read_archive
+from giw.paper.cifar import _parse_pickle, _read_archive
+from giw.paper.rows import Store, decode, encode
 from giw.tables import read_table
 from giw.tables.npy_in_zip import check_arrays
 

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from tests.paper.bench.process_tree import kill_if_alive
+from tests.paper.process_tree import kill_if_alive
 from tests.soak import full_disk, fuzzing, killing
 from tests.soak.works import Grid, ShortFit, ShortTraining
 

@@ -10,19 +10,20 @@ from pathlib import Path
 import torch
 from tests.cli.tables import write_tables
 from tests.nets.training.toy import toy_net, toy_tensors
-from tests.paper.bench import tiny_grid
-from tests.paper.bench.process_tree import is_alive, kill_if_alive, workers_of
+from tests.paper import tiny_grid
+from tests.paper.process_tree import is_alive, kill_if_alive, workers_of
 from tests.soak.killing import ROOT, kill_one
 from tests.soak.telling import mark, tell_first_step, tell_programs
 
 import giw
-from giw.cli import app, bench
+from giw.cli import app
 from giw.nets import classifier as giw_classifier
 from giw.nets.methods import GIW
 from giw.nets.training import TrainingConfig, train
 from giw.nets.training.checkpoint import read_tensors
-from giw.paper.bench import engines, runner
-from giw.paper.bench.store import Store
+from giw.paper import parallel
+from giw.paper.plan import group, plan
+from giw.paper.rows import Store
 
 
 def say_to(folder: Path) -> None:
@@ -83,24 +84,23 @@ class ShortTraining(Training):
 
 
 class Grid:
-    """``giw bench`` on small made-up images, saving after every epoch."""
+    """``giw paper run`` on small made-up images, saving after every epoch."""
 
-    name = "giw bench"
+    name = "giw paper run"
     share = 0.3
     kill = staticmethod(kill_one)
-    arguments = ("--dataset", "mnist", "--case", "iii", "--shift", "label_noise_0.2", "--yes")
-    arguments += ("--trials", "2", "--epochs", "4", "--device", "cpu")
     methods = ("val_only", "giw")
 
     @classmethod
     def run(cls, folder: Path) -> None:
-        tiny_grid.use_small_samples()
-        engines.default_threads = lambda processes: 1
-        runner.CHECKPOINT_SECONDS = 0.0
-        sys.modules[bench.__module__]._check_data = lambda runs, data: None
-        chosen = [word for method in cls.methods for word in ("--method", method)]
+        few = {"datasets": ["mnist"], "cases": ["iii"], "shifts": ["label_noise_0.2"]}
+        runs = plan(**few, methods=cls.methods, trials=2, epochs=4)
+        store = Store(folder)
         with told(folder):
-            app(["bench", "--out", str(folder), *cls.arguments, *chosen])
+            store.forget_finished(runs)
+            store.set_damaged_aside(runs)
+            jobs = group(run for run in runs if not store.has(run))
+            list(parallel.run_jobs(jobs, tiny_grid.small_place(folder)))
 
     @staticmethod
     def check(folder: Path) -> None:
@@ -122,13 +122,13 @@ class Grid:
 class SharedGrid(Grid):
     """The same by a command and two processes that it starts; any of the three may be killed."""
 
-    name = "giw bench --processes 2"
+    name = "giw paper run --processes 2"
     share = 0.1  # all three import everything anew
 
     @staticmethod
     def run(folder: Path) -> None:
         say_to(folder)
-        words = ["-m", "tests.paper.bench.small_bench", "--out", str(folder), "--processes", "2"]
+        words = ["-m", "tests.paper.small_bench", "--out", str(folder), "--processes", "2"]
         os.chdir(ROOT)
         os.execve(sys.executable, [sys.executable, *words], tell_programs(folder))
 

@@ -14,7 +14,7 @@ from typing import Any
 from latex2mathml.converter import convert
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-OPTIONS = re.compile(r"<!-- options of giw (\w+) -->")
+OPTIONS = re.compile(r"<!-- options of giw ([\w ]+) -->")
 HIDDEN = re.compile(r"<!-- run\n.*?-->\n?", re.DOTALL)
 
 
@@ -45,8 +45,10 @@ def options_table(name: str) -> str:
     from giw.cli import app
 
     command: Any = typer.main.get_command(app)
+    for word in name.split():
+        command = command.commands[word]
     lines = ["| option | default | |", "| --- | --- | --- |"]
-    for param in command.commands[name].params:
+    for param in command.params:
         if param.name == "help":
             continue
         spelling = ", ".join(f"`{option}`" for option in param.opts)

@@ -6,16 +6,18 @@ from typing import Annotated
 
 import typer
 
-from giw.cli.bench import bench
-from giw.cli.data import data
+from giw.cli import paper
 from giw.cli.demo import demo
 from giw.cli.diagnose import diagnose
 from giw.cli.fit import fit
+from giw.cli.messages import WRONG, stop
 from giw.cli.predict import predict
-from giw.cli.report import report
+
+TABLES, PAPER = "Your tables", "The paper"
+OLD_NAMES = {"bench": "run", "data": "data", "report": "report"}  # of version 0.1.0
 
 app = typer.Typer(
-    help="Generalized importance weighting: for training data and a real world that part ways.",
+    help="Generalized importance weighting: for training data that differ from the data to come.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -40,12 +42,21 @@ def main(
     """Options that come before the command."""
 
 
-app.command()(demo)
-app.command()(bench)
-app.command()(diagnose)
-app.command()(fit)
-app.command()(predict)
-app.command()(data)
-app.command()(report)
+for command in (diagnose, fit, predict):
+    app.command(rich_help_panel=TABLES)(command)
+app.command(rich_help_panel=PAPER)(demo)
+app.add_typer(paper.app, name="paper", rich_help_panel=PAPER)
+
+
+@app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})
+@app.command("data", hidden=True, context_settings={"ignore_unknown_options": True})
+@app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
+def renamed(
+    context: typer.Context, words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
+) -> None:
+    """Say what a command of version 0.1.0 is called now."""
+    old = context.info_name or ""
+    stop(f"giw {old}", f"is now called giw paper {OLD_NAMES[old]}", WRONG)
+
 
 __all__ = ["app"]

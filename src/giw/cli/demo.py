@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from giw.paper.bench import Score
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from giw.nets.training import Method, OnEpoch, TrainingConfig, TrainingRecord
 
 
 def demo(
@@ -28,7 +32,7 @@ def demo(
 ) -> None:
     """Compare GIW with its baselines on real handwritten digits, in about a minute.
 
-    Training data hold the digits 0 to 3; the world has all ten. The task is odd against even.
+    Training data hold the digits 0 to 3; test data have all ten. The task is odd against even.
     Twenty validation images, two of each digit, are drawn anew in every trial and are never
     training images. Six methods learn from the same draws and the same initial net:
 
@@ -52,13 +56,99 @@ def demo(
     _write_demo(scores, out, trials=trials, seed=seed, seconds=seconds, console=console)
 
 
+@dataclass(frozen=True)
+class Score:
+    """One method in one trial of the demo."""
+
+    record: TrainingRecord
+    inside: NDArray[np.bool_]  # (m,) the truth about the validation points
+
+
+TRAINING_DIGITS, PER_DIGIT, TEST_SHARE = 4, 2, 0.4
+
+
+def demo_arrays(seed: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """Digits 0 to 3 to train on, two of each digit to validate, 40 % of each digit to test.
+
+    Returns x and y of the three parts, and which validation points show a digit of training.
+    """
+    import numpy as np
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    digit = bunch.target
+    images = (bunch.images / 16.0).astype(np.float32)[:, None]  # (n, 1, 8, 8); 17 grey levels
+    order = np.random.default_rng(seed).permutation(len(digit))
+    parts: dict[str, list[NDArray[np.int64]]] = {"test": [], "val": [], "train": []}
+    for d in range(10):
+        rows = order[digit[order] == d]
+        n_test = round(TEST_SHARE * len(rows))
+        parts["test"].append(rows[:n_test])
+        parts["val"].append(rows[n_test : n_test + PER_DIGIT])
+        if d < TRAINING_DIGITS:
+            parts["train"].append(rows[n_test + PER_DIGIT :])
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, rows_by_digit in parts.items():
+        rows = np.concatenate(rows_by_digit)
+        rows = rows if name == "val" else np.sort(rows)
+        arrays |= {f"x_{name}": images[rows], f"y_{name}": digit[rows] % 2}
+    return arrays, np.repeat(np.arange(10) < TRAINING_DIGITS, PER_DIGIT)
+
+
+def demo_methods() -> tuple[Method, ...]:
+    """The six methods of the demo, those that split doing so on pixels."""
+    from giw.nets.methods import DIW, GIW, GIWPlus, Pooled, PretrainVal, ValOnly
+
+    own = GIWPlus(split_on="input"), GIW(split_on="input")
+    return *own, DIW(), Pooled(), PretrainVal(), ValOnly()
+
+
+def demo_config() -> TrainingConfig:
+    """How all of them are trained."""
+    from giw.nets.training import TrainingConfig
+
+    return TrainingConfig(
+        epochs=60, pretrain_epochs=10, batch_size=64, learning_rate=1e-3, weight_decay=5e-3
+    )
+
+
+def run_demo(
+    *,
+    trials: int = 5,
+    random_state: int = 0,
+    on_epoch: Callable[[int, str], OnEpoch] | None = None,
+) -> list[Score]:
+    """Train the six methods, with a new draw in each trial that all of them share."""
+    import numpy as np
+    import torch
+
+    from giw.nets.models import model_for
+    from giw.nets.training import Tensors, pretrain, train
+
+    config, scores = demo_config(), []
+    for trial in range(trials):
+        sequence = np.random.SeedSequence(random_state, spawn_key=(trial,))
+        draw, _, _, init, batches, *_ = (int(s.generate_state(1)[0]) for s in sequence.spawn(7))
+        arrays, inside = demo_arrays(draw)
+        data = Tensors(**{name: torch.as_tensor(part) for name, part in arrays.items()})
+        net = model_for(arrays["x_train"].shape, 2, random_state=init)
+        said = on_epoch(trial, "pretraining") if on_epoch else None
+        start = pretrain(net, data, config, random_state=batches, on_epoch=said)
+        for method in demo_methods():
+            said = on_epoch(trial, method.name) if on_epoch else None
+            record = train(
+                method, net, data, config, random_state=batches, pretrained=start, on_epoch=said
+            )
+            scores.append(Score(record, inside))
+    return scores
+
+
 def _run_with_progress(
     trials: int, seed: int, console: Console, *, quiet: bool
 ) -> tuple[list[Score], float]:
     from giw.nets.training.progress import make_progress, note_of
-    from giw.paper.bench import DemoSettings, demo_methods, run_demo
 
-    config, methods = DemoSettings().config, demo_methods()
+    config, methods = demo_config(), demo_methods()
     per_trial = config.pretrain_epochs + len(methods) * config.epochs
     started = time.perf_counter()
     with make_progress(shown=not quiet, console=console) as progress:
@@ -80,6 +170,7 @@ def _write_demo(
 ) -> None:
     import numpy as np
 
+    from giw.cli.demo_page import demo_page
     from giw.pages import (
         in_one_sentence,
         learning_curves,
@@ -92,20 +183,19 @@ def _write_demo(
         write_page,
     )
     from giw.pages.tables import MEANING
-    from giw.paper.bench import DemoSettings
-    from giw.paper.report import demo_page
     from giw.writing import write_whole
 
-    methods = list(dict.fromkeys(score.method for score in scores))
-    accuracy = {m: [s.accuracy for s in scores if s.method == m] for m in methods}
-    curves = {m: np.stack([s.curve for s in scores if s.method == m]) for m in methods}
-    split = [
-        s for s in scores if s.method == "giw" and s.split is not None and s.inside is not None
-    ]
-    p_value = np.concatenate([np.asarray(s.split.p_value) for s in split if s.split is not None])
-    inside = np.concatenate([s.inside for s in split if s.inside is not None])
-    level = split[0].split.level if split[0].split is not None else 0.05
-    settings = DemoSettings()
+    methods = list(dict.fromkeys(score.record.method for score in scores))
+    records = {m: [s.record for s in scores if s.record.method == m] for m in methods}
+    accuracy = {m: [r.final_accuracy() for r in found] for m, found in records.items()}
+    curves = {m: np.stack([r.history["test_accuracy"] for r in records[m]]) for m in methods}
+    giw = [score for score in scores if score.record.method == "giw"]
+    split = [score.record.split for score in giw if score.record.split is not None]
+    p_value = np.concatenate([np.asarray(one.p_value) for one in split])
+    called = np.concatenate([np.asarray(one.inside) for one in split])
+    inside = np.concatenate([score.inside for score in giw])
+    level = getattr(split[0], "level", 0.05)
+    config = demo_config()
     command = f"giw demo --trials {trials} --seed {seed}"
 
     rows = summarize(accuracy)
@@ -121,12 +211,12 @@ def _write_demo(
         level=level,
         facts={
             "data": "scikit-learn's 1,797 handwritten digits, 8 × 8 pixels",
-            "training digits": ", ".join(map(str, settings.train_digits)),
-            "validation": f"{settings.n_val} images, two of each digit, drawn anew per trial",
-            "epochs": f"{settings.config.pretrain_epochs} plain + {settings.config.epochs}",
-            "share inside, in truth": f"{np.mean([s.true_alpha for s in split]):.2f}",
-            "share inside, by the split": f"{np.mean([s.alpha for s in split]):.2f}",
-            "on the wrong side": f"{100 * np.mean([s.split_error for s in split]):.0f} % of points",
+            "training digits": ", ".join(map(str, range(TRAINING_DIGITS))),
+            "validation": "20 images, two of each digit, drawn anew per trial",
+            "epochs": f"{config.pretrain_epochs} plain + {config.epochs}",
+            "share inside, in truth": f"{np.mean(inside):.2f}",
+            "share inside, by the split": f"{np.mean([float(one.alpha) for one in split]):.2f}",
+            "on the wrong side": f"{100 * np.mean(called != inside):.0f} % of points",
             "wall time": f"{seconds:.0f} s",
         },
         footer=[f"Made by `{command}`."],

@@ -1,0 +1,230 @@
+"""Which files the data sets are made of, where they lie, whether they are whole; fetching them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+ENVIRONMENT_VARIABLE = "GIW_DATA"
+# No file of these data sets is larger; whatever claims to be is refused before memory is asked for.
+MAX_BYTES = 512 * 2**20
+
+State = Literal["missing", "present", "verified", "altered"]
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """One file of a data set, with the checksum its publisher gives where there is one."""
+
+    dataset: str
+    edition: str
+    name: str
+    md5: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """What was found of a :class:`KnownFile` in a data folder."""
+
+    file: KnownFile
+    state: State
+    path: Path | None = None
+    size: int | None = None  # bytes
+    md5: str | None = None  # as found; computed only where asked for
+
+
+# Folders that are searched for each data set, relative to the data folder, in this order.
+FOLDERS = {"mnist": ("mnist", "MNIST/raw", "."), "cifar100": ("cifar100", ".")}
+_MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+_CIFAR_HOME = "https://www.cs.toronto.edu/~kriz/"
+_MNIST_MD5 = {  # name: (md5 of the gz file as published, md5 of what is in it)
+    "train-images-idx3-ubyte": (
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "6bbc9ace898e44ae57da46a324031adb",
+    ),
+    "train-labels-idx1-ubyte": (
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "a25bea736e30d166cdddb491f175f624",
+    ),
+    "t10k-images-idx3-ubyte": (
+        "9fb629c4189551a2d022fa330f9573f3",
+        "2646ac647ad5339dbf082846283269ea",
+    ),
+    "t10k-labels-idx1-ubyte": (
+        "ec29112dd5afa0611ce80d1b7f02629c",
+        "27ae3e4e09519cfbb04c329615203637",
+    ),
+}
+KNOWN_FILES: tuple[KnownFile, ...] = (
+    *(
+        KnownFile("mnist", "gz", f"{name}.gz", packed, f"{_MNIST_MIRROR}{name}.gz")
+        for name, (packed, _) in _MNIST_MD5.items()
+    ),
+    *(KnownFile("mnist", "raw", name, plain) for name, (_, plain) in _MNIST_MD5.items()),
+    KnownFile("cifar100", "python", "cifar-100-python/train", "16019d7e3df5f24257cddd939b257f8d"),
+    KnownFile("cifar100", "python", "cifar-100-python/test", "f0ef6b0ae62326f3e7ffdfab6717acfc"),
+    KnownFile(
+        "cifar100",
+        "python archive",
+        "cifar-100-python.tar.gz",
+        "eb9058c3a382ffc7106e4002c42a8d85",
+        f"{_CIFAR_HOME}cifar-100-python.tar.gz",
+    ),
+    # The publisher gives no checksum for the two members; their exact size is checked instead.
+    KnownFile("cifar100", "binary", "cifar-100-binary/train.bin"),
+    KnownFile("cifar100", "binary", "cifar-100-binary/test.bin"),
+    KnownFile(
+        "cifar100",
+        "binary archive",
+        "cifar-100-binary.tar.gz",
+        "03b5dce01913d631647c71ecec9e9cb8",
+        f"{_CIFAR_HOME}cifar-100-binary.tar.gz",
+    ),
+    KnownFile("cifar100", "npz", "train_a.npz", "8161ae21473e5dc7f34ef03c8ea8ddfc"),
+    KnownFile("cifar100", "npz", "train_b.npz", "94a5d0601c02630b30537b586c92edff"),
+    KnownFile("cifar100", "npz", "test.npz", "09cf77126a751e79ce705434274e0aab"),
+)
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
+    """The folder that holds the data sets: the argument, else ``$GIW_DATA``, else a cache."""
+    named = data_dir if data_dir is not None else os.environ.get(ENVIRONMENT_VARIABLE)
+    return Path(named).expanduser() if named else Path.home() / ".cache" / "giw"
+
+
+def find_file(file: KnownFile, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
+    """Where a file lies, or None."""
+    root = data_folder(data_dir)
+    candidates = (root / folder / file.name for folder in FOLDERS[file.dataset])
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def catalogue(
+    data_dir: str | os.PathLike[str] | None = None, *, verify: bool = False
+) -> tuple[FileStatus, ...]:
+    """Every file of every data set: is it there, where, and is it the published one?
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Data folder; left out, ``$GIW_DATA``, and without that a cache in the home folder.
+    verify : bool, default=False
+        Read every file and compare its md5 sum with the published one.
+    """
+    return tuple(_status(file, find_file(file, data_dir), verify) for file in KNOWN_FILES)
+
+
+def _status(file: KnownFile, path: Path | None, verify: bool) -> FileStatus:
+    if path is None:
+        return FileStatus(file, "missing")
+    size = path.stat().st_size
+    if not verify:
+        return FileStatus(file, "present", path, size)
+    found = md5_of(path)
+    state: State = "present" if file.md5 is None else "verified"
+    if file.md5 is not None and found != file.md5:
+        state = "altered"
+    return FileStatus(file, state, path, size, found)
+
+
+def md5_of(path: Path) -> str:
+    """The md5 sum of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, _md5).hexdigest()
+
+
+def _md5() -> hashlib._Hash:
+    # Publishers chose md5; it guards against accidents here, not against attackers.
+    return hashlib.md5(usedforsecurity=False)
+
+
+def checked(path: Path, md5: str | None, *, verify: bool = True) -> Path:
+    """The path itself, once the file is small enough and its md5 sum is the expected one."""
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise ValueError(f"{path} has {size} bytes, more than any file of these data sets")
+    if verify and md5 is not None and (found := md5_of(path)) != md5:
+        raise ValueError(
+            f"{path} is truncated or altered: its md5 sum is {found}, expected {md5}; remove it "
+            "and fetch it again, or pass verify=False to read it all the same"
+        )
+    return path
+
+
+def missing(dataset: str, data_dir: str | os.PathLike[str] | None, what: str) -> FileNotFoundError:
+    """The error for a data set that is not there, with every way out."""
+    root = data_folder(data_dir)
+    places = ", ".join(str(root / folder) for folder in FOLDERS[dataset])
+    return FileNotFoundError(
+        f"no {what} found; looked in {places}. Put the files there, name their folder by data_dir "
+        f"or the environment variable {ENVIRONMENT_VARIABLE}, fetch them with "
+        f"`giw paper data --fetch {dataset}`, or run `giw demo`, which needs no files"
+    )
+
+
+# Fetching ----------------------------------------------------------------------------------------
+
+FETCHED_EDITIONS = {"mnist": "gz", "cifar100": "python archive"}
+
+
+def fetch(
+    dataset: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    base_url: str | None = None,
+) -> tuple[Path, ...]:
+    """Download the files of a data set that are not there yet, and check their md5 sums.
+
+    A download appears under its name only when it is whole and its checksum is right. Needs the
+    package pooch (``pip install 'giw[data]'``).
+
+    Parameters
+    ----------
+    dataset : {"mnist", "cifar100"}
+    data_dir : path, optional
+        Data folder, see :func:`giw.paper.files.catalogue`; files go into its folder ``mnist`` or
+        ``cifar100``.
+    base_url : str, optional
+        A mirror that has the files under their own names; left out, the publishers' addresses.
+    """
+    if dataset not in FETCHED_EDITIONS:
+        raise ValueError(f"dataset is one of {', '.join(FETCHED_EDITIONS)}; got {dataset!r}")
+    wanted = (dataset, FETCHED_EDITIONS[dataset])
+    files = [known for known in KNOWN_FILES if (known.dataset, known.edition) == wanted]
+    return tuple(_fetch_one(known, data_dir, base_url) for known in files)
+
+
+def _fetch_one(
+    known: KnownFile, data_dir: str | os.PathLike[str] | None, base_url: str | None
+) -> Path:
+    present = find_file(known, data_dir)
+    if present is not None:
+        return checked(present, known.md5)
+    pooch = _pooch()
+    url = known.url if base_url is None else f"{base_url.rstrip('/')}/{known.name}"
+    folder = data_folder(data_dir) / known.dataset
+    try:
+        found = pooch.retrieve(url, f"md5:{known.md5}", known.name, folder)
+    except OSError as error:  # requests' errors are of this kind, a full disk too
+        raise ConnectionError(
+            f"could not fetch {url} into {folder}: {error}. Without a network, copy the file there "
+            "by hand, or run `giw demo`, which needs no files"
+        ) from error
+    except ValueError as error:  # pooch names the file and both checksums
+        raise ValueError(f"what came from {url} is not {known.name}: {error}") from error
+    return Path(found)
+
+
+def _pooch():  # type: ignore[no-untyped-def]
+    try:
+        import pooch
+    except ImportError:
+        raise ImportError(
+            "fetching data needs pooch: pip install 'giw[data]'; or copy the files into the data "
+            "folder by hand, or run `giw demo`, which needs no files"
+        ) from None
+    return pooch

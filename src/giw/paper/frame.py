@@ -1,0 +1,235 @@
+"""One tidy frame of results, a row for each run, and the experiments and cells in it.
+
+Runs that differ in the number of epochs, in the seed or in the scale belong to different
+experiments and never meet in one mean; protocols and variants are kept apart within one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from giw.pages.tables import LEVEL, Row, paired_p_value
+from giw.paper.plan import PAPER_METHODS, PROTOCOLS
+from giw.paper.rows import Result
+from giw.paper.settings import DATASET_CASES, PAPER_SETTINGS, SHIFTS
+
+EXPERIMENT = ["epochs", "seed", "scale"]
+CELL = ["dataset", "case", "shift", "protocol", "method", "variant"]
+SPLIT_QUALITY = {
+    "alpha": "α",
+    "true_alpha": "true α",
+    "support_share": "share inside",
+    "false_outside": "false outside",
+    "false_inside": "false inside",
+    "auroc": "AUROC",
+}
+
+
+class Place(NamedTuple):
+    """A setting of the paper."""
+
+    dataset: str
+    case: str
+    shift: str
+
+
+class Key(NamedTuple):
+    """What the trials of one cell share."""
+
+    place: Place
+    protocol: str
+    method: str
+    variant: str = ""
+
+
+def frame_of(results: Sequence[Result]) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each result that a table can have, and one line for each that needs a word."""
+    known = {(s.dataset, s.case, s.shift) for s in PAPER_SETTINGS}
+    rows, remarks, seen = [], [], set()
+    for result in sorted(results, key=lambda result: result.run.key):
+        run, curve = result.run, result.curve
+        if (run.dataset, run.case, run.shift) not in known:
+            remarks.append(f"{run.key} is in no setting of the paper; left out")
+        elif curve.min() < 0 or curve.max() > 1:
+            remarks.append(f"{run.key} has accuracies outside 0 to 1; left out")
+        elif run.protocol not in PROTOCOLS:
+            remarks.append(f"{run.key}: no table has the protocol {run.protocol!r}; left out")
+        elif run.key in seen:
+            remarks.append(f"{run.key} stands in more than one file; counted once")
+        else:
+            seen.add(run.key)
+            if len(curve) != run.epochs:
+                remarks.append(
+                    f"{run.key} has {len(curve)} accuracies for {run.epochs} epochs; counted"
+                )
+            rows.append(_row_of(result))
+    return pd.DataFrame(rows), remarks
+
+
+def _row_of(result: Result) -> dict[str, object]:
+    run = result.run
+    return {
+        **{name: getattr(run, name) for name in (*EXPERIMENT, *CELL, "trial")},
+        "accuracy": result.accuracy,
+        "seconds": result.seconds,
+        "effective_share": result.weights.get("effective_share", np.nan),
+        **{name: result.split.get(name, np.nan) for name in SPLIT_QUALITY},
+        "commit": result.about.get("commit") or "not known",
+        "result": result,
+    }
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All results with one number of epochs, one seed and one scale."""
+
+    epochs: int
+    seed: int
+    scale: str
+    frame: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        """Epochs and seed in words."""
+        scale = "" if self.scale == "paper" else f", {self.scale} scale"
+        return f"{self.epochs} epochs, seed {self.seed}{scale}"
+
+    @property
+    def slug(self) -> str:
+        """Epochs and seed in a word fit for a file."""
+        scale = "" if self.scale == "paper" else f"-{self.scale}"
+        return f"e{self.epochs}-s{self.seed}{scale}"
+
+    @cached_property
+    def cells(self) -> Mapping[Key, pd.DataFrame]:
+        """The trials of each cell, in order, with the number of the trial as index."""
+        return {
+            Key(Place(*names[:3]), *names[3:]): rows.set_index("trial").sort_index()
+            for names, rows in self.frame.groupby(CELL)
+        }
+
+    @cached_property
+    def plain(self) -> pd.DataFrame:
+        """Runs of methods as they are."""
+        return self.frame[self.frame.variant == ""]
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The paper's ten, then whatever else was run."""
+        return [*PAPER_METHODS, *sorted(set(self.frame.method) - set(PAPER_METHODS))]
+
+    @property
+    def dataset_cases(self) -> list[tuple[str, str]]:
+        """Data sets and cases with any run of a method as it is, in the paper's order."""
+        found = set(zip(self.plain.dataset, self.plain.case, strict=True))
+        return [pair for pair in DATASET_CASES if pair in found]
+
+    def protocols(self, *pair: str) -> list[str]:
+        """Protocols under which a method was run as it is, on a data set and case if named."""
+        rows = self.plain
+        if pair:
+            rows = rows[(rows.dataset == pair[0]) & (rows.case == pair[1])]
+        return [protocol for protocol in PROTOCOLS if protocol in set(rows.protocol)]
+
+    def trials(self, key: Key) -> list[Result]:
+        """Results of a cell by trial; empty where nothing was run."""
+        return list(self.cells[key].result) if key in self.cells else []
+
+    def accuracy(self, key: Key) -> pd.Series[float]:
+        """Accuracy of a cell by trial: the mean over the last ten epochs."""
+        return self.cells[key].accuracy if key in self.cells else pd.Series(dtype=float)
+
+    def standings(self, place: Place, protocol: str, variant: str = "") -> dict[str, Row]:
+        """How the methods compare in a setting."""
+        keys = {m: Key(place, protocol, m, variant) for m in self.methods}
+        return standings({m: self.accuracy(key) for m, key in keys.items()})
+
+    def row(self, key: Key) -> Row | None:
+        """Mean and spread of one cell on its own."""
+        return standings({key.method: self.accuracy(key)}).get(key.method)
+
+    def curves(self, key: Key) -> NDArray[np.float64] | None:
+        """Learning curves of a cell, shape (trials, epochs), cut to the shortest."""
+        curves = [result.curve for result in self.trials(key)]
+        return np.stack([c[: min(map(len, curves))] for c in curves]) if curves else None
+
+    def places_of(self, keys: Iterable[Key]) -> list[Place]:
+        """The settings among some keys, in the paper's order."""
+        return sorted({key.place for key in keys}, key=order_of)
+
+
+def order_of(place: Place) -> tuple[int, int]:
+    """Where a setting stands in the paper."""
+    return DATASET_CASES.index((place.dataset, place.case)), SHIFTS.index(place.shift)
+
+
+def gather(results: Sequence[Result]) -> tuple[list[Experiment], list[str]]:
+    """Experiments, the one with most runs of methods as they are first; and the remarks."""
+    frame, remarks = frame_of(results)
+    if frame.empty:
+        return [], remarks
+    experiments = [Experiment(*named, rows) for named, rows in frame.groupby(EXPERIMENT)]  # type: ignore[call-arg]
+    experiments.sort(
+        key=lambda e: (e.scale != "paper", -len(e.plain), -len(e.frame), e.epochs, e.seed)
+    )
+    return experiments, remarks
+
+
+# Which methods cannot be told from the best -------------------------------------------------------
+
+
+def standings(accuracy: Mapping[str, pd.Series[float] | Mapping[int, float]]) -> dict[str, Row]:
+    """Mean and spread of each method over its own trials, and how it stands to the best.
+
+    The best is the highest mean among the methods with at least half as many trials as the one with
+    most, and at least two where any has, so that one lucky trial wins nothing. Another method is
+    tested against it by a paired t-test over the trials that both have; it is tied where the test
+    does not tell them apart, or where it is ahead on those trials. Fewer than two shared trials
+    allow no test.
+
+    With the same trials throughout this is :func:`giw.pages.summarize`.
+
+    Parameters
+    ----------
+    accuracy : mapping from method to accuracies by trial
+        Methods without any trial are left out.
+    """
+    present = {m: pd.Series(trials, dtype=float) for m, trials in accuracy.items() if len(trials)}
+    if not present:
+        return {}
+    most = max(map(len, present.values()))
+    enough = max(min(2, most), most / 2)
+    eligible = [method for method, trials in present.items() if len(trials) >= enough]
+    best = max(eligible, key=lambda method: np.mean(present[method].sort_index().to_numpy()))
+    rows = {}
+    for method, trials in present.items():
+        values = trials.sort_index().to_numpy()
+        p_value, ahead, common = paired(present[best], trials)
+        tested = method != best and p_value is not None
+        rows[method] = Row(
+            method=method,
+            mean=float(values.mean()),
+            std=float(values.std(ddof=1)) if len(values) > 1 else None,
+            n=len(values),
+            best=method == best,
+            tied=tested and (p_value >= LEVEL or ahead > 0),  # type: ignore[operator]
+            p_value=p_value if tested else None,
+            shared=common,
+        )
+    return rows
+
+
+def paired(left: pd.Series[float], right: pd.Series[float]) -> tuple[float | None, float, int]:
+    """Two-sided p-value, mean of right minus left, and number of trials that both have."""
+    common = left.index.intersection(right.index).sort_values()
+    if not len(common):
+        return None, 0.0, 0
+    a, b = left[common].to_numpy(), right[common].to_numpy()
+    return paired_p_value(a, b), float((b - a).mean()), len(common)

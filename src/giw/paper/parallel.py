@@ -1,0 +1,235 @@
+"""Where jobs run: in this process, in processes side by side, or on a Ray cluster; by joblib."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from joblib import Parallel, delayed, parallel_config
+
+from giw.nets.training import Interrupted, ask_to_stop
+from giw.paper.plan import Job
+from giw.paper.rows import Store
+from giw.paper.run import Runner, forget
+from giw.paper.settings import Samples, paper_samples
+
+ENGINES = ("local", "ray")
+STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where data are, where results go, and what to compute on."""
+
+    store: Path
+    data_dir: Path | None
+    device: str = "cpu"
+    threads: int | None = None  # CPU threads of one process
+    checkpoint_seconds: float = 60.0
+    read: Callable[[str, Path | None], Samples] = paper_samples
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a job: how many runs were written, or why none were."""
+
+    job: Job
+    written: int
+    error: str = ""
+    accuracy: tuple[float, ...] = ()  # of the runs that were written
+
+
+def run_jobs(
+    jobs: Sequence[Job], place: Place, *, engine: str = "local", processes: int = 1
+) -> Iterator[Done]:
+    """Run jobs and tell of each one as it ends.
+
+    Every finished run is in the store before it is told of. Jobs of one data set stay together,
+    so that a process reads its files once. Ctrl-C stops all local processes at their next step;
+    what they have of their jobs is saved, and the next run goes on from there. Where one of several
+    local processes is killed, the others end too, and a RuntimeError says so.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    place : Place
+    engine : {"local", "ray"}
+        ``"ray"`` needs ``pip install 'giw[ray]'`` and uses the cluster that ``ray.init`` finds,
+        or starts a local one; store and data must be folders that all its machines see.
+    processes : int, default=1
+        Local processes; several may share one GPU. 1 runs in this process. On Ray: how many jobs
+        share a GPU.
+    """
+    check_engine(engine)
+    if engine == "ray":
+        yield from _on_ray(jobs, place, processes)
+    elif processes == 1:
+        for job in jobs:
+            yield run_job(job, place)
+    else:
+        yield from _side_by_side(jobs, place, processes)
+
+
+def run_job(job: Job, place: Place) -> Done:
+    """Run what no other process is running or has run, and write each result."""
+    if place.threads is not None:
+        torch.set_num_threads(place.threads)
+    store = Store(place.store)
+    with ExitStack() as locks:
+        # locked first and looked up second: a run that another process has just written counts
+        mine = [run for run in job.runs if locks.enter_context(store.lock(run))]
+        runs = tuple(run for run in mine if not store.has(run))
+        if not runs:
+            return Done(job, 0)
+        try:
+            unfinished = store.unfinished(runs)
+            results = runner_of(job.first.dataset, place).run(Job(runs), checkpoint=unfinished)
+            store.write_all(results)
+            forget(unfinished)
+        except (ValueError, OSError, RuntimeError) as error:
+            return Done(job, 0, f"{type(error).__name__}: {error}")
+    return Done(job, len(runs), accuracy=tuple(result.accuracy for result in results))
+
+
+_RUNNERS: dict[tuple[Any, ...], Runner] = {}
+
+
+def runner_of(dataset: str, place: Place) -> Runner:
+    """The runner of this process for a data set; samples, nets and draws of only one are kept."""
+    key = dataset, place.data_dir, place.device, place.checkpoint_seconds, place.read
+    if key not in _RUNNERS:
+        samples = place.read(dataset, place.data_dir)
+        _RUNNERS.clear()
+        _RUNNERS[key] = Runner(
+            samples, device=place.device, checkpoint_seconds=place.checkpoint_seconds
+        )
+    return _RUNNERS[key]
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that is unknown or not installed, before anything is planned."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    if engine == "ray":
+        try:
+            import ray  # noqa: F401
+        except ImportError:
+            raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'") from None
+
+
+def default_threads(processes: int) -> int:
+    """CPU threads of each of so many processes."""
+    return max(1, (os.cpu_count() or 1) // processes)
+
+
+# Several processes --------------------------------------------------------------------------------
+
+
+def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator[Done]:
+    place.store.mkdir(parents=True, exist_ok=True)
+    stop = place.store / f".stop-{os.getpid()}"  # a file: whoever is killed cannot hold it locked
+    stop.unlink(missing_ok=True)
+    work = Parallel(processes, batch_size=1, return_as="generator_unordered")
+    try:
+        with _interrupts_ignored():
+            every = work(delayed(_work)(job, place, stop, os.getpid()) for job in jobs)
+        with _stop_by_interrupt(stop):
+            for done in every:
+                if done.error != STOPPED:
+                    yield done
+        if stop.exists():
+            raise Interrupted("all processes were stopped, and their jobs are saved")
+    except BrokenProcessPool:
+        raise RuntimeError(
+            "one of the processes was killed, as happens when memory runs out, and the others "
+            "ended with it; finished runs are kept: run the same command again to go on"
+        ) from None
+    finally:
+        stop.unlink(missing_ok=True)
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started meanwhile never hear Ctrl-C; this one does not for that moment.
+
+    It reaches every process of a terminal, and one that is still importing would die of it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _stop_by_interrupt(stop: Path) -> Iterator[None]:
+    """While this lasts, a first Ctrl-C asks the processes to save and end; a second one is heard.
+
+    joblib would kill them at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop.touch()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_STOP: list[
+    Path
+] = []  # the file that tells this process to stop; its thread listens once it has one
+
+
+def _work(job: Job, place: Place, stop: Path, parent: int) -> Done:
+    """A job in a process of its own, which stops when told to and ends with its parent."""
+    if not _STOP:
+        threading.Thread(target=_listen, args=(parent,), daemon=True).start()
+    _STOP[:] = [stop]
+    if stop.exists():
+        return Done(job, 0, STOPPED)
+    try:
+        return run_job(job, place)
+    except KeyboardInterrupt:
+        return Done(job, 0, STOPPED)
+
+
+def _listen(parent: int) -> None:
+    """Do what the parent tells this process, and end with it: it would keep its share of the GPU.
+
+    Ctrl-C reaches every process of a terminal; here the parent alone hears it.
+    """
+    while os.getppid() == parent:
+        if any(stop.exists() for stop in _STOP):
+            ask_to_stop()
+        time.sleep(0.2)
+    os._exit(1)
+
+
+def _on_ray(jobs: Sequence[Job], place: Place, per_gpu: int) -> Iterator[Done]:
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    gpus = 1 / per_gpu if place.device.startswith("cuda") else 0.0
+    with parallel_config("ray", n_jobs=-1, ray_remote_args={"num_cpus": 1, "num_gpus": gpus}):
+        work = Parallel(batch_size=1, return_as="generator_unordered")
+        yield from work(delayed(run_job)(job, place) for job in jobs)

@@ -1,0 +1,254 @@
+"""What is to be run: settings × methods × trials, and what runs share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from typing import Any
+
+from giw.nets.methods import METHODS
+from giw.paper.settings import PAPER_SETTINGS, SHIFTS, PaperSetting, paper_setting
+from giw.paper.variants import SPLIT_GIW, check_variant, composed, parts_of
+
+PAPER_METHODS = (
+    *("val_only", "pretrain_val", "reweight", "mw_net", "r_diw", "diw"),
+    *("ccsa", "dann", "pooled", "giw"),
+)
+PROTOCOLS = ("honest", "published", "authors")  # those that the report shows
+RESAMPLED = "published_resampled"  # published, with a draw for each trial; in no report
+DEVELOPMENT = "development"  # to choose constants by, and in no report
+SCALES = ("paper", "laptop")
+LAPTOP_POINTS = 3_000  # training images at laptop scale
+PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,120}")
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One method in one trial of one setting; its key names the file of its result.
+
+    Parameters
+    ----------
+    dataset, case, shift : str
+        One of the paper's settings.
+    method : str
+        A method. Under class-prior shift ``"giw"`` is the paper's unsplit one, and
+        ``"giw_split"`` the one that splits there too.
+    trial : int
+    protocol : {"honest", "published", "authors", "published_resampled", "development"}
+        How validation points are drawn, see :func:`giw.paper.shifts.support_shift`.
+        ``"development"`` is honest, and held-out images of the training pool play the test
+        sample; see :func:`giw.paper.shifts.development_samples`.
+    variant : str
+        Ablations, see :mod:`giw.paper.variants`; empty for the method as it is.
+    epochs : int
+        After pretraining; the schedule is scaled with it.
+    seed : int
+        Of the whole experiment; trials get their own.
+    scale : {"paper", "laptop"}
+        ``"laptop"``: LeNet-5 on 3,000 training images after 5 epochs of pretraining.
+    """
+
+    dataset: str
+    case: str
+    shift: str
+    method: str
+    trial: int
+    protocol: str = "honest"
+    variant: str = ""
+    epochs: int = 100
+    seed: int = 0
+    scale: str = "paper"
+
+    @property
+    def setting(self) -> PaperSetting:
+        """The paper's setting that this run belongs to."""
+        return paper_setting(self.dataset, self.case, self.shift)
+
+    @property
+    def key(self) -> str:
+        """A name that no other run has, fit for a file."""
+        parts = [self.dataset, self.case, self.shift, self.method, self.protocol]
+        parts += [part for part in (self.variant,) if part]
+        parts += [self.scale] if self.scale != "paper" else []
+        return "-".join([*parts, f"e{self.epochs}", f"s{self.seed}", f"t{self.trial}"])
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """What runs share that are trained on the same draws from the same pretrained net."""
+        names = ("n_train_", "n_val_", "wide_net")
+        size = "+".join(p for p in self.variant.split("+") if p.startswith(names))
+        place = self.dataset, self.case, self.shift
+        return *place, self.protocol, size, self.epochs, self.seed, self.scale
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields by name; the paper's scale goes without saying."""
+        values = asdict(self)
+        if self.scale == "paper":
+            del values["scale"]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Run:
+        """The run that :meth:`as_dict` describes; unknown names are refused."""
+        values = {"scale": "paper", **values}
+        known = {field.name: field.type for field in fields(cls)}
+        if set(values) != set(known):
+            raise ValueError(f"a run has {', '.join(known)}; got {', '.join(map(str, values))}")
+        for name, kind in known.items():
+            value = values[name]
+            if kind == "int" and (type(value) is not int or not 0 <= value < 2**63):
+                raise ValueError(f"{name} of a run must be a whole number, got {value!r}")
+            # they become names of files, which must stay in their folder
+            if kind == "str" and (type(value) is not str or not PLAIN.fullmatch(value)):
+                raise ValueError(f"{name} of a run must be a plain word, got {value!r}")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that differ in the trial alone, and are trained side by side."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def first(self) -> Run:
+        """One of them, for what they share."""
+        return self.runs[0]
+
+    @property
+    def name(self) -> str:
+        """What the runs share, in words."""
+        run = self.first
+        variant = f" [{run.variant}]" if run.variant else ""
+        return f"{run.dataset} ({run.case}) {run.shift}: {run.method}{variant}, {run.protocol}"
+
+
+def plan(
+    *,
+    datasets: Sequence[str] | None = None,
+    cases: Sequence[str] | None = None,
+    shifts: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    variants: Sequence[str] = (),
+    protocols: Sequence[str] = ("honest",),
+    trials: int = 5,
+    epochs: int = 100,
+    seed: int = 0,
+    scale: str = "paper",
+) -> list[Run]:
+    """All runs of the chosen part of the paper's grid; what is None is taken whole.
+
+    ``variants`` are changes that all runs have at once. ``"giw_split"`` is planned where it
+    differs from ``"giw"``: under class-prior shift.
+    """
+    settings = [
+        setting
+        for setting in PAPER_SETTINGS
+        if (datasets is None or setting.dataset in datasets)
+        and (cases is None or setting.case in cases)
+        and (shifts is None or setting.shift in shifts)
+    ]
+    _check_known("dataset", datasets, {s.dataset for s in PAPER_SETTINGS})
+    _check_known("case", cases, {s.case for s in PAPER_SETTINGS})
+    _check_known("shift", shifts, set(SHIFTS))
+    _check_known("method", methods, {*METHODS, SPLIT_GIW})
+    _check_known("protocol", protocols, {*PROTOCOLS, RESAMPLED, DEVELOPMENT})
+    _check_known("scale", [scale], set(SCALES))
+    if not settings:
+        raise ValueError("no setting of the paper has this data set in this case")
+    if scale == "laptop" and set(protocols) - {"honest", DEVELOPMENT}:
+        raise ValueError(
+            "at laptop scale training is a random part of the pool, so validation points cannot "
+            "be left in it: use the honest protocol, or --scale paper"
+        )
+    if methods and SPLIT_GIW in methods and all(s.splits_validation for s in settings):
+        raise ValueError(
+            f"{SPLIT_GIW} differs from giw only under class-prior shift; choose --shift "
+            "class_prior_10 or class_prior_100, or the method giw"
+        )
+    variant = composed(tuple(variants))
+    names = methods or (*PAPER_METHODS, SPLIT_GIW)
+    runs = [
+        Run(s.dataset, s.case, s.shift, method, trial, protocol, variant, epochs, seed, scale)
+        for s, method, protocol, trial in product(settings, names, protocols, range(trials))
+        if not (method == SPLIT_GIW and s.splits_validation)
+    ]
+    for run in runs if parts_of(variant) else ():
+        check_variant(run.method, run.variant, splits=run.setting.splits_validation)
+    return runs
+
+
+def group(runs: Iterable[Run]) -> list[Job]:
+    """Put runs that differ in the trial alone into one job.
+
+    Jobs with the same data follow each other, otherwise in the order of appearance: they share
+    what was drawn and pretrained.
+    """
+    jobs: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        shared = asdict(run) | {"trial": 0}
+        jobs.setdefault(tuple(shared.values()), []).append(run)
+    by_data: dict[tuple[Any, ...], list[Job]] = {}
+    for members in jobs.values():
+        job = Job(tuple(members))
+        by_data.setdefault(job.first.data, []).append(job)
+    return [job for jobs_of_data in by_data.values() for job in jobs_of_data]
+
+
+def _check_known(name: str, chosen: Sequence[str] | None, known: set[str]) -> None:
+    unknown = [value for value in chosen or () if value not in known]
+    if unknown:
+        raise ValueError(f"unknown {name} {unknown[0]!r}; known are {', '.join(sorted(known))}")
+
+
+# What is run where nobody says --------------------------------------------------------------------
+
+# About an hour on one H200: CIFAR-20 alone would take a day.
+ON_GPU: dict[str, Any] = {
+    "scale": "paper",
+    "datasets": ["mnist", "color_mnist"],
+    "trials": 5,
+    "epochs": 100,
+}
+# At laptop scale; trials of CIFAR-20 and all methods take hours, so that they are asked for.
+ON_CPU: dict[str, Any] = {
+    "scale": "laptop",
+    "datasets": ["mnist"],
+    "cases": ["iii"],
+    "shifts": ["support"],
+}
+ON_CPU |= {"trials": 3, "epochs": 30}
+OPTIONS = {
+    **{"datasets": "--dataset", "cases": "--case", "shifts": "--shift", "methods": "--method"},
+    **{"trials": "--trials", "epochs": "--epochs", "scale": "--scale"},
+}
+
+
+def fill_in(chosen: dict[str, Any], kind: str) -> tuple[dict[str, Any], str]:
+    """What was chosen, completed by what suits the machine, and the latter in words.
+
+    Parameters
+    ----------
+    chosen : dict
+        Arguments of :func:`plan`; None where nothing was said, ``["all"]`` for all there is.
+    kind : {"cpu", "cuda"}
+
+    Examples
+    --------
+    >>> full, words = fill_in({"datasets": ["mnist"], "trials": None}, "cuda")
+    >>> full["trials"], words
+    (5, '--trials 5')
+    """
+    usual: dict[str, Any] = ON_GPU if kind == "cuda" else ON_CPU
+    if chosen.get("scale") == "paper" and kind != "cuda":
+        usual = ON_CPU | {"trials": 2, "epochs": 10}
+    full, words = {}, []
+    for name, value in chosen.items():
+        default = usual.get(name)
+        full[name] = default if value is None else None if value == ["all"] else value
+        if value is None and default is not None:
+            values = default if isinstance(default, list) else [default]
+            words += [f"{OPTIONS[name]} {one}" for one in values]
+    return full, " ".join(words)

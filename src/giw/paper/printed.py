@@ -1,0 +1,71 @@
+"""The figures that the paper prints, to stand beside ours.
+
+Fang, Lu, Niu and Sugiyama, "Generalizing Importance Weighting to A Universal Solver for
+Distribution Shift Problems", NeurIPS 2023: accuracy in percent, mean and standard deviation over
+five trials of the mean over the last ten epochs.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+
+class PaperFigure(NamedTuple):
+    """One cell of the paper's tables, in percent."""
+
+    mean: float
+    std: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.std:.2f}"
+
+
+def paper_accuracy(dataset: str, case: str, shift: str, method: str) -> PaperFigure | None:
+    """What the paper reports for a method in a setting; None where it has no such cell.
+
+    >>> print(paper_accuracy("mnist", "iii", "support", "giw"))
+    95.16 ± 0.20
+    """
+    return _accuracies().get((dataset, case, shift, method))
+
+
+def paper_split_error(direction: str, rate: float, shift: str) -> PaperFigure | None:
+    """GIW on MNIST (iii) with a share of one group on the wrong side, or None where not reported.
+
+    Parameters
+    ----------
+    direction : {"out_to_in", "in_to_out"}
+        Which points change sides. At rate 0 the paper repeats its GIW as it is.
+    rate : float
+        Share of the group that does.
+    shift : str
+        ``"label_noise_0.2"`` or ``"label_noise_0.4"``.
+    """
+    return _split_errors().get((direction, rate, shift))
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files("giw.paper").joinpath("paper_figures.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+@cache
+def _accuracies() -> dict[tuple[str, str, str, str], PaperFigure]:
+    return {
+        (row["dataset"], row["case"], row["shift"], row["method"]): PaperFigure(
+            row["mean"], row["std"]
+        )
+        for row in _table()["accuracy"]
+    }
+
+
+@cache
+def _split_errors() -> dict[tuple[str, float, str], PaperFigure]:
+    return {
+        (row["direction"], row["rate"], row["shift"]): PaperFigure(row["mean"], row["std"])
+        for row in _table()["split_error"]
+    }

@@ -1,0 +1,296 @@
+"""From a job to its results: draw, pretrain, train, judge."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import nn
+
+import giw
+from giw.diagnosis.share import support_share
+from giw.nets.models import LeNet5, build, initialised
+from giw.nets.training import (
+    Pretrained,
+    Tensors,
+    TrainingConfig,
+    TrainingRecord,
+    UnusableCheckpoint,
+    pretrain_trials,
+    train_trials,
+)
+from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, Job, Run
+from giw.paper.rows import LAST, Result, for_figures, shows_images, shows_kernels
+from giw.paper.settings import Samples, paper_problem
+from giw.paper.shifts import (
+    ShiftProblem,
+    Truth,
+    development_samples,
+    fewer_training_points,
+    trial_seeds,
+)
+from giw.paper.variants import make_method, parts_of
+from giw.support import SupportSplit
+
+
+class Runner:
+    """Runs jobs of one data set on one device; keeps what consecutive jobs can share.
+
+    Methods of one setting start from the same pretrained nets, so these are kept until the
+    setting changes.
+
+    Parameters
+    ----------
+    samples : pair of Sample
+        Training pool and test sample, from :func:`giw.paper.settings.paper_samples`.
+    device : str
+    checkpoint_seconds : float, default=60
+        Training that a killed job loses at most, beside one epoch and pretraining.
+    """
+
+    def __init__(
+        self, samples: Samples, *, device: str = "cpu", checkpoint_seconds: float = 60.0
+    ) -> None:
+        self.samples = samples
+        self.device = device
+        self.checkpoint_seconds = checkpoint_seconds
+        self._shared: tuple[Any, list[Prepared], list[Pretrained]] | None = None
+
+    def run(self, job: Job, *, checkpoint: Path | None = None) -> list[Result]:
+        """Train the trials of a job side by side and judge each of them.
+
+        With ``checkpoint``, training goes on from what an interrupted job has left there.
+        """
+        run = job.first
+        prepared, pretrained = self._prepare(job)
+        seeds = [p.seeds.batches for p in prepared]
+        truths = {seed: p.truth for seed, p in zip(seeds, prepared, strict=True)}
+        splits = run.setting.splits_validation
+        method = make_method(run.method, run.variant, truths, splits=splits)
+
+        def train() -> list[TrainingRecord]:
+            return train_trials(
+                method,
+                [p.module for p in prepared],
+                [p.data for p in prepared],
+                config_of(run),
+                seeds,
+                pretrained=pretrained,
+                checkpoint=checkpoint,
+                checkpoint_seconds=self.checkpoint_seconds,
+            )
+
+        try:
+            records = train()
+        except UnusableCheckpoint:  # of another version, or damaged: the job is done afresh
+            if checkpoint is None:
+                raise
+            forget(checkpoint)
+            records = train()
+        about = about_this_machine(self.device)
+        done = zip(job.runs, records, prepared, strict=True)
+        return [judge(r, record, p, about) for r, record, p in done]
+
+    def _prepare(self, job: Job) -> tuple[list[Prepared], list[Pretrained]]:
+        shared = job.first.data, tuple(r.trial for r in job.runs)
+        if self._shared is None or self._shared[0] != shared:
+            samples = self.samples
+            if job.first.protocol == DEVELOPMENT:
+                samples = development_samples(samples[0])
+            prepared = [Prepared(r, samples, self.device) for r in job.runs]
+            pretrained = pretrain_trials(
+                [p.module for p in prepared],
+                [p.data for p in prepared],
+                config_of(job.first),
+                [p.seeds.batches for p in prepared],
+            )
+            self._shared = shared, prepared, pretrained
+        return self._shared[1], self._shared[2]
+
+
+def forget(checkpoint: Path) -> None:
+    """Remove what a job has saved; trials that run one after the other have a file each."""
+    for path in checkpoint.parent.glob(f"{checkpoint.name}*"):
+        path.unlink(missing_ok=True)
+
+
+class Prepared:
+    """One trial on its device: problem, truth, net and seeds."""
+
+    def __init__(self, run: Run, samples: Samples, device: str) -> None:
+        self.seeds = trial_seeds(run.seed, run.trial)
+        self.problem, self.truth = make_problem(run, samples)
+        self.module = make_net(run, self.problem, self.seeds.init).to(device)
+        self.data = Tensors.from_problem(self.problem, device)
+
+
+def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
+    """The problem of a run, at its scale and with the sizes that its variant asks for."""
+    parts = parts_of(run.variant)
+    problem, truth = paper_problem(
+        run.dataset,
+        run.case,
+        run.shift,
+        trial=run.trial,
+        random_state=run.seed,
+        protocol="honest" if run.protocol == DEVELOPMENT else run.protocol,  # type: ignore[arg-type]
+        n_val=int(parts.get("n_val", run.setting.n_val)),
+        samples=samples,
+    )
+    n_train = parts.get("n_train")
+    if n_train is None and run.scale == "laptop":
+        n_train = min(LAPTOP_POINTS, len(problem.train))
+    if n_train is None:
+        return problem, truth
+    seed = trial_seeds(run.seed, run.trial).prior
+    return fewer_training_points(problem, truth, int(n_train), seed)
+
+
+def make_net(run: Run, problem: ShiftProblem, seed: int) -> nn.Module:
+    """The paper's net for a setting; LeNet-5 at laptop scale; grey images' wide one by variant."""
+    if "wide_net" in parts_of(run.variant):
+        return initialised(lambda: wide_lenet(problem.train.x.shape[1], problem.n_classes), seed)
+    name = "lenet5" if run.scale == "laptop" else run.setting.net
+    return build(name, problem.train.x.shape, problem.n_classes, random_state=seed)
+
+
+def wide_lenet(channels: int, n_classes: int) -> nn.Module:
+    """LeNet-5 with the 20 and 50 channels that the paper gives it for colour images."""
+    net = LeNet5(n_classes, channels)
+    net.conv1, net.conv2 = nn.Conv2d(channels, 20, 5), nn.Conv2d(20, 50, 5)
+    net.fc1 = nn.Linear(50 * 5 * 5, 120)
+    return net
+
+
+def config_of(run: Run) -> TrainingConfig:
+    """The paper's training, with its schedule scaled to the run's number of epochs."""
+    setting = run.setting
+    return TrainingConfig(
+        epochs=run.epochs,
+        pretrain_epochs=5 if run.scale == "laptop" else setting.pretrain_epochs,
+        batch_size=setting.batch_size,
+        learning_rate=setting.learning_rate,
+        weight_decay=setting.weight_decay,
+        decay_every=max(1, round(setting.rate_every * run.epochs / setting.epochs)),
+        decay=setting.rate_factor,
+        augmentation=setting.augmentation,
+    )
+
+
+# Judging ------------------------------------------------------------------------------------------
+
+
+def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str]) -> Result:
+    """Judge a run by its test accuracy, and its split by the truth."""
+    share = record.history.get("effective_share")
+    extra: dict[str, list[float]] = {}
+    if record.split is not None:
+        extra |= split_scores(record.split, made.truth)
+    if run.trial == 0 and shows_kernels(run):  # one trial is enough to draw
+        extra |= first_kernels(record.module)
+    if run.trial == 0 and shows_images(run):
+        extra |= example_images(made.problem)
+    return Result(
+        run=run,
+        curve=record.history["test_accuracy"],
+        seconds=record.seconds,
+        split={} if record.split is None else split_quality(record.split, made.truth),
+        weights={} if share is None else {"effective_share": float(np.mean(share[-LAST:]))},
+        about=about,
+        extra=for_figures(run, extra),
+        n_test=len(made.problem.test),
+    )
+
+
+def split_quality(split: SupportSplit, truth: Truth) -> dict[str, float]:
+    """How well a split tells inside from outside."""
+    inside, p_value = _numpy(split.inside).astype(bool), _numpy(split.p_value)
+    quality = {
+        "alpha": float(split.alpha),
+        "true_alpha": truth.alpha,
+        "support_share": support_share(split).share,
+    }
+    if truth.inside.any():
+        quality["false_outside"] = float(np.mean(~inside[truth.inside]))
+    if not truth.inside.all():
+        quality["false_inside"] = float(np.mean(inside[~truth.inside]))
+    if 0 < truth.inside.sum() < len(truth.inside):
+        quality["auroc"] = float(roc_auc_score(truth.inside, p_value))
+    return quality
+
+
+def split_scores(split: SupportSplit, truth: Truth) -> dict[str, list[float]]:
+    """Scores and p-values of validation points with the truth beside them, for histograms."""
+    found = {"p_value": [round(float(p), 4) for p in _numpy(split.p_value)]}
+    if split.score is not None:  # stored is how strange a point is
+        found["score"] = [float(f"{-s:.4g}") for s in _numpy(split.score)]
+    return found | {"inside": [float(s) for s in truth.inside]}
+
+
+def first_kernels(module: nn.Module) -> dict[str, list[float]]:
+    """Kernels of the first convolution, flat and with their shape, or nothing without one."""
+    convolutions = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d)]
+    if not convolutions:
+        return {}
+    kernels = convolutions[0].weight.detach().float().cpu()
+    return {
+        "kernels": [round(float(v), 4) for v in kernels.flatten()],
+        "kernels_shape": [float(size) for size in kernels.shape],
+    }
+
+
+def example_images(problem: ShiftProblem, count: int = 8) -> dict[str, list[float]]:
+    """A few training and validation images at half size, flat and with their shape."""
+    found: dict[str, list[float]] = {}
+    for name, sample in (("train_images", problem.train), ("val_images", problem.val)):
+        images = sample.x[:count, :, ::2, ::2]
+        found[name] = [float(v) for v in images.flatten()]
+        found[f"{name}_shape"] = [float(size) for size in images.shape]
+    return found
+
+
+def about_this_machine(device: str) -> dict[str, str]:
+    """What a reader needs in order to judge or repeat a result."""
+    return {
+        "giw": giw.__version__,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": device_name(device),
+        "commit": _commit(),
+    }
+
+
+def device_name(device: str) -> str:
+    """What the machine calls a device."""
+    name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor()
+    return name or device
+
+
+def _commit() -> str:
+    """The commit of the source tree, with a plus where files differ from it; or nothing."""
+    root = Path(giw.__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return ""
+    commit = _git(root, "rev-parse", "--short=12", "HEAD")
+    return commit + "+" * bool(_git(root, "status", "--porcelain", "--", "src"))
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git says, or nothing where it is missing or refuses."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def _numpy(value: Any) -> np.ndarray:
+    return value.cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)

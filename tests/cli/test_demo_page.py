@@ -1,0 +1,95 @@
+"""The demo's page, read the way a person reads it: in a browser, on a desk and on a phone."""
+
+import numpy as np
+import pytest
+from tests.browser import DESK, PHONE, look_at
+
+from giw.cli.demo import demo_methods
+from giw.cli.demo_page import METHODS, demo_page, describe_curves, describe_split
+from giw.pages.page import render_page
+from giw.pages.style import name_of
+
+
+def example() -> dict:
+    """Made-up numbers in which Pooled wins, so that the page has to say so."""
+    rng = np.random.default_rng(0)
+    ends = {"giw": 0.86, "diw": 0.6, "val_only": 0.8, "pretrain_val": 0.82, "pooled": 0.92}
+    accuracy = {m: end + np.array([-0.02, 0.0, 0.0, 0.01, 0.01]) for m, end in ends.items()}
+    curves = {m: a[:, None] * np.linspace(0.5, 1, 8) for m, a in accuracy.items()}
+    inside = np.arange(40) < 16
+    p_value = np.where(inside, rng.uniform(0.06, 1, 40), rng.uniform(0, 0.04, 40))
+    return {"accuracy": accuracy, "curves": curves, "p_value": p_value, "inside": inside}
+
+
+def test_the_answer_is_made_from_the_numbers():
+    page = demo_page(**example())
+
+    assert page.answer == (
+        "GIW gets 86.0 % of the test set right, on average over 5 trials: "
+        "6.0 points less than Pooled, a significant difference."
+    )
+
+
+def test_every_method_shown_is_explained_and_no_other():
+    values = example()
+    for name in ("accuracy", "curves"):
+        values[name] = {m: values[name][m] for m in ("giw", "pooled")}
+    facts = {s.title: s.facts for s in demo_page(**values).sections}["What the methods do"]
+
+    assert list(facts) == ["GIW", "Pooled"]
+
+
+def test_the_methods_of_the_demo_all_have_an_explanation():
+    assert {name_of(method.name) for method in demo_methods()} == set(METHODS)
+
+
+def test_figures_in_words():
+    assert describe_split([0.01, 0.2, 0.3, 0.05], [0, 1, 0, 1], 0.05) == (
+        "Histogram of p-values. Of 2 points inside the training support 1 lie above the cut at "
+        "0.05; of 2 outside it 1 do."
+    )
+    assert describe_curves({"giw": [[0.25, 0.5], [0.75, 1.0]]}).endswith("GIW from 50.0 to 75.0 %.")
+
+
+def test_facts_and_footer_are_left_out_when_there_are_none():
+    assert "Sizes and settings" not in render_page(demo_page(**example()))
+    assert "Sizes and settings" in render_page(demo_page(**example(), facts={"seed": "0"}))
+
+
+# In a browser -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory) -> dict:
+    return look_at(render_page(demo_page(**example())), tmp_path_factory.mktemp("browser"))
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_a_person_reads_the_answer_first_then_the_figure_then_the_table(seen, width):
+    words = seen[width]["words"].replace("\u00a0", " ")
+    order = ["GIW gets 86.0 %", "How the methods learn", "Where they end", "Against the best"]
+    order += ["92.0 ± 1.2", "What the methods do", "learns from the validation points alone"]
+    found = [words.find(text) for text in order]
+
+    assert -1 not in found
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_nothing_runs_over_the_edge(seen, width):
+    assert seen[width]["overflow"] == 0
+    assert seen[width]["cut"] == []
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_figures_fill_their_place_and_their_letters_can_be_read(seen, width):
+    assert len(seen[width]["figures"]) == 3
+    for across, down in seen[width]["figures"]:
+        assert 340 <= across <= 620
+        assert 0.3 < down / across < 1.0
+    assert min(seen[width]["letters"]) >= 10  # CSS pixels, height of the line
+
+
+def test_what_is_folded_away_is_not_read_at_first(seen):
+    assert "Which mistake matters more?" in seen[DESK]["words"]
+    assert "The two errors are not alike" not in seen[DESK]["words"]

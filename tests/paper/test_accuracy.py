@@ -1,0 +1,171 @@
+"""Tables beside the paper, from results made up so that every figure can be checked by hand."""
+
+import pytest
+from tests.paper.made_up import made_up
+
+from giw.pages.sheet import text_sheet
+from giw.paper.accuracy_tables import against_paper, overview, signed, usual_trials
+from giw.paper.frame import Place, gather
+from giw.paper.plan import PAPER_METHODS, Run
+from giw.paper.run_tables import coverage
+
+PLACE = Place("mnist", "iii", "support")
+
+
+def experiment_of(*cells):
+    """From (method, protocol, accuracies by trial) to one experiment."""
+    results = [
+        made_up(Run(*PLACE, method, trial, protocol, epochs=20), accuracy)
+        for method, protocol, trials in cells
+        for trial, accuracy in trials.items()
+    ]
+    (experiment,), _ = gather(results)
+    return experiment
+
+
+def row_of(sheet, name, group=0):
+    return next(row for row in sheet.groups[group].rows if row[0].text == name)
+
+
+THREE = experiment_of(
+    ("giw", "honest", {0: 0.90, 1: 0.92}),
+    ("giw", "published", {0: 0.96}),
+    ("diw", "honest", {0: 0.50, 1: 0.51}),
+    ("pooled", "honest", {0: 0.91, 1: 0.90}),
+)
+
+
+def test_each_cell_stands_beside_the_paper_and_the_difference():
+    """The paper has 95.16 ± 0.20; ours are 91 ± 1.41 and, in one trial, 96."""
+    sheet = against_paper(THREE, "mnist", "iii")
+    assert list(sheet.head[2:]) == [
+        *("honest", "trials", "honest − paper", "published", "trials", "published − paper")
+    ]
+    assert [entry.text for entry in row_of(sheet, "GIW")] == [
+        *("GIW", "95.16 ± 0.20", "91.00 ± 1.41", "2", "−4.16", "96.00", "1", "+0.84")
+    ]
+
+
+def test_best_and_tied_are_bold_and_the_beaten_are_not():
+    sheet = against_paper(THREE, "mnist", "iii")
+    assert row_of(sheet, "GIW")[2].bold
+    assert row_of(sheet, "Pooled")[2].bold  # 1 behind, 2 ahead: not told apart
+    assert not row_of(sheet, "DIW")[2].bold
+
+
+def test_missing_cells_are_there_and_say_so():
+    sheet = against_paper(THREE, "mnist", "iii")
+    assert len(sheet.groups[0].rows) == len(PAPER_METHODS)
+    cells = row_of(sheet, "CCSA")
+    assert [entry.text for entry in cells[2:]] == ["missing", "0", "–", "missing", "0", "–"]
+    assert [group.label for group in sheet.groups[1:]] == [
+        f"{name}: missing, no run with these epochs and this seed"
+        for name in ("label noise 0.2", "label noise 0.4", "class prior 10", "class prior 100")
+    ]
+
+
+def test_a_method_that_the_paper_lacks_has_a_dash():
+    pooled = row_of(against_paper(THREE, "mnist", "iii"), "Pooled")
+    assert (pooled[1].text, pooled[4].text) == ("–", "–")
+
+
+def test_a_protocol_without_runs_is_named():
+    sheet = against_paper(experiment_of(("giw", "honest", {0: 0.9})), "mnist", "iii")
+    assert len(sheet.head) == 5
+    assert "No run under the published protocol." in sheet.notes
+
+
+def test_unequal_trials_are_counted_and_the_smaller_test_is_told():
+    sheet = overview(
+        experiment_of(
+            ("giw", "honest", {0: 0.9, 1: 0.8, 2: 0.9}),
+            ("diw", "honest", {0: 0.5, 1: 0.6, 2: 0.5}),
+            ("ccsa", "honest", {0: 0.7, 2: 0.6}),
+            ("dann", "honest", {1: 0.99}),
+        ),
+        "honest",
+    )
+    text = text_sheet(sheet)
+    assert "65.0 ± 7.1 [2]" in text
+    assert "99.0 [1]" in text
+    assert not row_of(sheet, "support shift")[list(sheet.head).index("DANN")].bold
+    assert "only over the trials that both have. MNIST (iii), support shift: 2 for CCSA." in text
+    assert "fewer than two trials in common with the best. MNIST (iii), support shift: DANN" in text
+    assert "3 trials unless a cell says otherwise" in text
+
+
+def test_the_overview_names_epochs_seed_protocol_and_what_is_missing():
+    sheet = overview(THREE, "honest")
+    assert sheet.title == "Test accuracy, 20 epochs, seed 0, honest protocol"
+    assert [group.label for group in sheet.groups[1:]] == [
+        f"{name}: missing, no run with these epochs and this seed"
+        for name in ("MNIST (iv)", "Color-MNIST (iii)", "CIFAR-20 (iii)")
+    ]
+    missing = [entry.text for entry in row_of(sheet, "label noise 0.4")[1:]]
+    assert missing == ["missing"] * 3
+    assert "2 trials in every cell that is there." in sheet.notes
+
+
+def test_methods_without_a_run_are_named_and_have_no_column():
+    sheet = overview(THREE, "honest")
+    assert list(sheet.head) == ["setting", "DIW", "Pooled", "GIW"]
+    assert (
+        "Missing, not run in any of these settings: "
+        "Val-only, Pretrain-val, Reweight, MW-Net, R-DIW, CCSA, DANN." in sheet.notes
+    )
+    assert list(overview(THREE, "published").head) == ["setting", "GIW"]
+    whole = experiment_of(*((method, "honest", {0: 0.5, 1: 0.6}) for method in PAPER_METHODS))
+    sheet = overview(whole, "honest")
+    assert len(sheet.head) == 1 + len(PAPER_METHODS)
+    assert not any("not run" in note for note in sheet.notes)
+
+
+def test_coverage_counts_cells_and_trials():
+    sheet = coverage([THREE])
+    honest, published = sheet.groups[0].rows
+    assert [entry.text for entry in honest] == [
+        *("honest", "3 of 50 × 2", "none", "none", "none", "0")
+    ]
+    assert published[1].text == "1 of 50 × 1"
+
+
+def test_the_usual_number_of_trials_is_the_most_frequent():
+    rows = list(THREE.standings(PLACE, "honest").values())
+    assert usual_trials(rows) == 2
+    assert usual_trials([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.234, "+1.23"), (-1.0, "−1.00"), (0.0, "0.00"), (-0.001, "0.00")]
+)
+def test_differences_carry_their_sign_and_zero_none(value, text):
+    assert signed(value) == text
+
+
+def test_split_giw_is_a_dash_where_giw_splits_and_missing_where_it_could_have_run():
+    prior = made_up(Run("mnist", "iii", "class_prior_10", "giw_split", 0, epochs=20), 0.8)
+    support = made_up(Run(*PLACE, "giw", 0, epochs=20), 0.9)
+    (experiment,), _ = gather([prior, support])
+    sheet = overview(experiment, "honest")
+    column = list(sheet.head).index("GIW, split")
+    cells = {row[0].text: row[column].text for row in sheet.groups[0].rows}
+    assert cells["support shift"] == "–"
+    assert cells["class prior 10"] == "80.0"
+    assert cells["class prior 100"] == "missing"
+    beside = against_paper(experiment, "mnist", "iii")
+    assert "GIW, split" not in [row[0].text for row in beside.groups[0].rows]
+
+
+def test_the_published_split_stands_beside_the_papers_giw_and_outside_the_contest():
+    runs = {("giw", ""): 0.90, ("giw", "osvm_code"): 0.95, ("diw", ""): 0.5}
+    results = [
+        made_up(Run(*PLACE, m, t, "published", v, epochs=20), a)
+        for (m, v), a in runs.items()
+        for t in (0, 1)
+    ]
+    (experiment,), _ = gather(results)
+    sheet = against_paper(experiment, "mnist", "iii")
+    row = row_of(sheet, "GIW, published split, threshold of the code")
+    assert [e.text for e in row[1:]] == ["95.16 ± 0.20", "95.00 ± 0.00", "2", "−0.16"]
+    assert not row[2].bold
+    assert row_of(sheet, "GIW")[2].bold

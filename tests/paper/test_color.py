@@ -1,0 +1,85 @@
+"""Red in training, three colors in the test distribution."""
+
+import numpy as np
+import pytest
+
+from giw.paper.sample import Sample
+from giw.paper.shifts import color_shift
+
+
+def grey(n=400):
+    """Images whose pixels spell their row number; class sizes are unequal."""
+    rng = np.random.default_rng(0)
+    y = np.minimum(rng.integers(12, size=n), 9)  # class 9 three times as large
+    number = np.arange(n, dtype=np.uint16)
+    pixels = np.stack([number // 256, number % 256], -1).astype(np.uint8)
+    return Sample(pixels.reshape(n, 1, 1, 2), y, y, tuple("0123456789"))
+
+
+def rows(sample):
+    pixels = sample.x.sum(axis=1)[:, 0].astype(int)  # only one channel is not zero
+    return set(pixels[:, 0] * 256 + pixels[:, 1])
+
+
+def shifted(**options):
+    return color_shift(grey(), test=grey(90), **{"random_state": 0, **options})
+
+
+def test_training_is_red_and_the_rest_evenly_colored():
+    problem, truth = shifted()
+
+    assert not problem.train.x[:, 1:].any()
+    np.testing.assert_array_equal(np.bincount(truth.val_group), [7, 7, 6])
+    np.testing.assert_array_equal(np.bincount(truth.test_group), [30, 30, 30])
+    np.testing.assert_array_equal(np.bincount(problem.val.y), [2] * 10)
+
+
+def test_honest_validation_images_are_no_training_images_in_any_color():
+    problem, _ = shifted()
+
+    assert not rows(problem.val) & rows(problem.train)
+    assert len(rows(problem.val) | rows(problem.train)) == 400
+    assert rows(shifted(random_state=1)[0].val) != rows(problem.val)
+
+
+def test_published_validation_stays_in_training_and_is_the_same_for_every_seed():
+    first, _ = shifted(protocol="published", random_state=1)
+    second, _ = shifted(protocol="published", random_state=2)
+
+    assert rows(first.val) <= rows(first.train)
+    np.testing.assert_array_equal(first.val.x, second.val.x)
+
+
+def test_alpha_is_35_percent_for_the_stratified_draw_and_a_third_for_the_iid_one():
+    _, stratified = shifted()
+    _, iid = shifted(draw="iid")
+
+    assert stratified.alpha == stratified.support_share == 0.35
+    assert iid.support_share == pytest.approx(1 / 3)
+    assert 0 <= iid.alpha <= 1
+
+
+def test_weights_are_constant_for_iid_draws_and_undo_class_sizes_for_stratified_ones():
+    problem, truth = shifted()
+    _, iid = shifted(draw="iid")
+    size = np.bincount(grey().y)
+
+    np.testing.assert_allclose(iid.weight, 1.0)
+    product = truth.weight * size[problem.train.y]
+    np.testing.assert_allclose(product, product[0])
+    assert truth.weight.mean() == pytest.approx(1.0)
+
+
+def test_colors_do_not_follow_the_digit():
+    """Over many draws every digit is red as often as any other."""
+    red = np.zeros(10)
+    for seed in range(200):
+        problem, truth = shifted(random_state=seed)
+        red += np.bincount(problem.val.y[truth.inside], minlength=10)
+
+    np.testing.assert_allclose(red / 400, 0.35, atol=0.1)
+
+
+def test_wrong_names_are_refused():
+    with pytest.raises(ValueError, match="draw must be one of"):
+        shifted(draw="even")

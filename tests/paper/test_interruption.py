@@ -1,0 +1,110 @@
+"""Grids that are killed, and grids that share a folder."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tests.killed import count_calls, killed_after
+from tests.paper import tiny_grid
+from tests.paper.process_tree import AVAILABLE, is_alive
+
+from giw.pages.sheet import text_sheet
+from giw.paper.parallel import Place, run_jobs
+from giw.paper.report import paper_sheets
+from giw.paper.rows import Store
+
+# children of a server that has imported everything once start in no time
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.paper.tiny_grid"])
+N_RUNS = sum(len(job.runs) for job in tiny_grid.tiny_jobs())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def this_tree():
+    """The server of processes must import this tree, whatever else is installed."""
+    root = Path(__file__).parents[2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([f"{root}/src", str(root)]))
+        yield
+
+
+@pytest.fixture(scope="module")
+def left_alone(this_tree, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    process = CONTEXT.Process(target=tiny_grid.run_tiny_grid, args=(folder,))
+    process.start()
+    process.join()
+    return folder
+
+
+def tables(folder):
+    """All tables but those of wall time, and the learning curves to the last digit."""
+    results, damaged = Store(folder).read_all()
+    assert damaged == []
+    texts = [text_sheet(s) for s in paper_sheets(results) if not s.name.startswith("time")]
+    return texts, {r.run.key: tuple(r.curve) for r in results}
+
+
+def n_written(folder):
+    return len(list(folder.glob("*.json")))
+
+
+def test_a_grid_killed_three_times_gives_the_same_table_as_one_left_alone(tmp_path, left_alone):
+    tiny_grid.run_tiny_grid(tmp_path / "first")  # calls some functions that later ones need not
+    calls, rng = count_calls(tiny_grid.run_tiny_grid, tmp_path / "counted"), random.Random(0)
+    folder, context = tmp_path / "killed", multiprocessing.get_context("fork")
+    for _ in range(3):
+        moment = rng.randint(calls // 4, calls // 3)
+        process = context.Process(
+            target=killed_after, args=(moment, tiny_grid.run_tiny_grid, folder)
+        )
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert 0 < n_written(folder) < N_RUNS
+    tiny_grid.run_tiny_grid(folder)
+    assert n_written(folder) == N_RUNS
+    assert tables(folder) == tables(left_alone)
+
+
+def test_two_processes_share_a_folder_and_do_no_run_twice(tmp_path, left_alone):
+    written = CONTEXT.Queue()
+    processes = [
+        CONTEXT.Process(target=tiny_grid.tell_tiny_grid, args=(tmp_path, written)) for _ in range(2)
+    ]
+    for process in processes:
+        process.start()
+    counts = [written.get(timeout=600) for _ in processes]
+    for process in processes:
+        process.join()
+    assert sum(counts) == N_RUNS
+    assert tables(tmp_path) == tables(left_alone)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
+def test_workers_end_with_the_process_that_started_them(tmp_path):
+    process = CONTEXT.Process(target=tiny_grid.wait_in_workers, args=(tmp_path,))
+    process.start()
+    while len(list(tmp_path.glob("pid-*"))) < 2:
+        assert process.is_alive()
+        time.sleep(0.05)
+    workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
+    assert all(map(is_alive, workers))
+    process.kill()
+    process.join()
+    deadline = time.monotonic() + 600
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(is_alive, workers))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_of(tmp_path):
+    place = Place(tmp_path, None, read=tiny_grid.samples_that_kill)
+    with pytest.raises(RuntimeError, match=r"was killed.* run the same command again"):
+        list(run_jobs(tiny_grid.tiny_jobs(), place, processes=2))

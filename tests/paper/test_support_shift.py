@@ -1,0 +1,207 @@
+"""Support shift deals rows to training, validation and test."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giw.paper.sample import Sample
+from giw.paper.shifts import support_shift
+
+SIZES = {0: 40, 1: 60, 2: 80, 3: 100}
+
+
+def numbered():
+    """Points that carry their row number, in four groups of unequal size; y = group mod 2."""
+    group = np.repeat(list(SIZES), list(SIZES.values()))
+    return Sample(np.arange(len(group))[:, None].astype(float), group % 2, group)
+
+
+def rows(sample):
+    return set(sample.x[:, 0].astype(int))
+
+
+CASES = {
+    "i": ({0, 1, 2, 3}, {0, 1, 2, 3}),
+    "ii": ({0, 1, 2, 3}, {2, 3}),
+    "iii": ({0, 1}, {0, 1, 2, 3}),
+    "iv": ({0, 1}, {1, 2, 3}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("draw", ["stratified", "iid"])
+@given(seed=st.integers(0, 10_000))
+@settings(deadline=None, max_examples=15)
+def test_honest_parts_are_disjoint_and_hold_only_their_groups(case, draw, seed):
+    train_groups, test_groups = CASES[case]
+    problem, truth = support_shift(
+        numbered(),
+        train_groups=train_groups,
+        test_groups=test_groups,
+        n_val=12,
+        draw=draw,
+        random_state=seed,
+    )
+    train, val, test = rows(problem.train), rows(problem.val), rows(problem.test)
+
+    assert not train & val
+    assert not train & test
+    assert not val & test
+    assert len(problem.val) == 12
+    assert set(truth.train_group) == train_groups
+    assert set(truth.test_group) == test_groups
+    assert set(truth.val_group) <= test_groups
+    np.testing.assert_array_equal(truth.inside, np.isin(truth.val_group, list(train_groups)))
+    np.testing.assert_array_equal(problem.train.y, truth.train_group % 2)
+    assert truth.weight.mean() == pytest.approx(1.0)
+    assert not truth.flipped.any()
+
+
+def test_every_row_of_a_known_group_that_is_not_set_aside_is_training():
+    problem, _ = support_shift(
+        numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=8, random_state=0
+    )
+
+    assert len(problem.test) == round(0.3 * sum(SIZES.values()))
+    assert len(problem.train) == 0.7 * (40 + 60) - 4  # two validation points from each group
+
+
+def test_validation_is_drawn_anew_for_every_random_state_and_the_same_for_one():
+    def val(seed):
+        problem, _ = support_shift(
+            numbered(), train_groups={0}, test_groups=SIZES, n_val=8, random_state=seed
+        )
+        return rows(problem.val)
+
+    assert val(0) == val(0)
+    assert len({frozenset(val(seed)) for seed in range(10)}) == 10
+
+
+def test_stratified_draws_take_the_same_number_from_every_group():
+    for n_val, counts in [(8, [2, 2, 2, 2]), (10, [3, 3, 2, 2])]:
+        _, truth = support_shift(
+            numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=n_val, random_state=0
+        )
+        np.testing.assert_array_equal(np.bincount(truth.val_group), counts)
+        assert truth.alpha == pytest.approx(truth.support_share) == sum(counts[:2]) / n_val
+
+
+def test_iid_draws_have_the_share_of_the_sample_as_their_alpha():
+    _, truth = support_shift(
+        numbered(),
+        train_groups={0, 1},
+        test_groups=SIZES,
+        n_val=20,
+        draw="iid",
+        random_state=0,
+    )
+
+    assert truth.support_share == pytest.approx(100 / 280)
+
+
+def test_iid_weight_is_constant_inside_and_zero_on_groups_that_test_never_shows():
+    _, same = support_shift(
+        numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=8, draw="iid", random_state=0
+    )
+    _, overlap = support_shift(
+        numbered(), train_groups={0, 1}, test_groups={1, 2}, n_val=8, draw="iid", random_state=0
+    )
+    shown = overlap.train_group == 1
+
+    np.testing.assert_allclose(same.weight, 1.0)
+    np.testing.assert_allclose(overlap.weight[~shown], 0.0)
+    np.testing.assert_allclose(overlap.weight[shown], 1 / shown.mean())
+
+
+def test_stratified_weight_undoes_the_sizes_of_the_groups():
+    """Equal numbers per group make a point of a group twice as large half as likely."""
+    _, truth = support_shift(
+        numbered(), train_groups={0, 2}, test_groups=SIZES, n_val=8, random_state=0
+    )
+    small, large = (truth.weight[truth.train_group == g] for g in (0, 2))
+
+    assert np.ptp(small) == np.ptp(large) == 0
+    assert small[0] / large[0] == pytest.approx(80 / 40)
+
+
+def test_nothing_inside_leaves_the_weight_unknown():
+    _, truth = support_shift(
+        numbered(), train_groups={0}, test_groups={2, 3}, n_val=4, random_state=0
+    )
+
+    assert truth.weight is None
+    assert truth.alpha == truth.support_share == 0.0
+
+
+def test_published_protocol_leaves_validation_in_training_and_ignores_the_seed():
+    def deal(seed):
+        return support_shift(
+            numbered(),
+            train_groups={0, 1},
+            test_groups=SIZES,
+            n_val=8,
+            protocol="published",
+            random_state=seed,
+        )
+
+    problem, truth = deal(1)
+    known = rows(problem.val.take(truth.inside))
+
+    assert known <= rows(problem.train)
+    assert rows(deal(2)[0].val) == rows(problem.val)
+    assert not rows(problem.test) & (rows(problem.train) | rows(problem.val))
+
+
+def test_resampled_draws_are_the_honest_ones_left_in_training():
+    def deal(protocol, seed):
+        return support_shift(
+            numbered(),
+            train_groups={0, 1},
+            test_groups=SIZES,
+            n_val=8,
+            protocol=protocol,
+            random_state=seed,
+        )
+
+    problem, truth = deal("published_resampled", 1)
+    honest, _ = deal("honest", 1)
+    known = rows(problem.val.take(truth.inside))
+
+    assert rows(problem.val) == rows(honest.val)
+    assert rows(problem.train) == rows(honest.train) | known
+    assert rows(deal("published_resampled", 2)[0].val) != rows(problem.val)
+
+
+def test_a_test_sample_of_its_own_is_cut_to_the_test_groups():
+    problem, truth = support_shift(
+        numbered(),
+        train_groups={0},
+        test_groups={0, 3},
+        n_val=4,
+        test=numbered(),
+        random_state=0,
+    )
+
+    assert len(problem.test) == 40 + 100
+    assert len(problem.train) == 40 - 2  # nothing was set aside for testing
+    assert set(truth.test_group) == {0, 3}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_val": 0}, "n_val must be at least 1"),
+        ({"n_val": 400}, "asks for 100 points of group 0"),
+        ({"n_val": 400, "draw": "iid"}, "more than the"),
+        ({"train_groups": {9}}, "groups must be some of those of the sample"),
+        ({"test_groups": ()}, "groups must be some of those of the sample"),
+        ({"draw": "equal"}, "draw must be one of stratified, iid"),
+        ({"protocol": "paper"}, "protocol must be one of honest, published"),
+        ({"test_share": 1.0}, "test_share must lie between 0 and 1"),
+    ],
+)
+def test_wrong_requests_name_the_way_out(wrong, message):
+    request = {"train_groups": {0, 1}, "test_groups": SIZES, "n_val": 8, "random_state": 0}
+    with pytest.raises(ValueError, match=message):
+        support_shift(numbered(), **{**request, **wrong})

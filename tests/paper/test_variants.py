@@ -1,0 +1,102 @@
+"""Variants are methods with something changed; they compose."""
+
+import pytest
+from tests.paper.tiny_grid import SAMPLES
+from torch import as_tensor
+
+from giw.nets.methods import GIWPlus, PooledPlus, method_named
+from giw.objective import DynamicWeights
+from giw.paper.plan import Run, plan
+from giw.paper.run import make_net, make_problem
+from giw.paper.variants import composed, make_method, parts_of
+from giw.support import SupportSplitter
+
+
+def test_giw_does_not_split_where_the_papers_does_not_whatever_else_is_changed():
+    assert make_method("giw", "", {}, splits=False).name == "giw_unsplit"
+    changed = make_method("giw", "paper_bandwidth", {}, splits=False)
+    assert changed == method_named("giw_unsplit", weigh=DynamicWeights(bandwidth="paper"))
+    assert make_method("giw", "n_val_40", {}, splits=False).name == "giw_unsplit"
+    with pytest.raises(ValueError, match=r"does not split under class-prior shift \(giw_split"):
+        make_method("giw", "soft", {}, splits=False)
+
+
+def test_split_giw_splits_there():
+    assert make_method("giw_split", "", {}, splits=False) == method_named("giw")
+    assert make_method("giw_split", "soft", {}, splits=False) == method_named("giw", soft=True)
+
+
+def test_the_papers_own_configuration_is_a_variant():
+    """One-class SVM with the threshold of the code and the published width, at once."""
+    made = make_method("giw", "osvm_code+paper_bandwidth", {})
+    assert made.split_on == "hidden"
+    assert (
+        made.splitter.get_params() == SupportSplitter(scorer="osvm", threshold="code").get_params()
+    )
+    assert made.weigh == DynamicWeights(bandwidth="paper")
+
+
+def test_variants_compose_in_any_order_and_every_run_has_all_of_them():
+    assert composed(["soft", "hidden"]) == composed(["hidden+soft"]) == "hidden+soft"
+    runs = plan(datasets=["mnist"], cases=["iii"], shifts=["support"], methods=["giw"],
+                variants=["paper_bandwidth", "osvm_code"], trials=2)  # fmt: skip
+    assert {run.variant for run in runs} == {"osvm_code+paper_bandwidth"}
+
+
+def test_the_split_differs_in_one_thing_only():
+    assert make_method("giw", "soft", {}) == method_named("giw", soft=True)
+    by_level = make_method("giw", "level_0.1", {})
+    assert by_level == method_named("giw", level=0.1)
+
+
+def test_weights_of_mean_one_are_for_mw_net():
+    assert make_method("mw_net", "mean_one", {}) == method_named("mw_net", mean_one=True)
+    with pytest.raises(ValueError, match="mw_net, not of diw"):
+        make_method("diw", "mean_one", {})
+
+
+@pytest.mark.parametrize(
+    ("variant", "words"),
+    [
+        ("n_val_few", "unknown variant 'n_val_few'"),
+        ("n_val_0", "unknown variant"),
+        ("out_to_in_1.5", "unknown variant"),
+        ("oracle+out_to_in_0.3", "more than one known split"),
+        ("paper_bandwidth+median_bandwidth", "two values of bandwidth"),
+        ("plus_hard", "is one of giw_plus"),
+        ("plus_magic_2", "plus_align_R"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(variant, words):
+    with pytest.raises(ValueError, match=words):
+        make_method("giw", variant, {})
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [
+        ("", GIWPlus()),
+        ("plus_hard+plus_no_align", GIWPlus(soft=False, align=0.0)),
+        ("plus_align_0.3", GIWPlus(align=0.3)),
+        ("plus_copies_2", GIWPlus(copies=2)),
+    ],
+)
+def test_variants_of_giw_plus_go_by_name(variant, expected):
+    assert make_method("giw_plus", variant, {}) == expected
+
+
+def test_pooled_with_the_same_help_is_a_method():
+    assert make_method("pooled_plus", "", {}) == PooledPlus()
+
+
+def test_the_wide_net_has_the_channels_of_the_colour_net():
+    run = Run("mnist", "iii", "support", "giw", 0, variant="wide_net")
+    problem, _ = make_problem(run, SAMPLES)
+    net = make_net(run, problem, seed=0)
+    assert [net.conv1.out_channels, net.conv2.out_channels] == [20, 50]
+    assert net(as_tensor(problem.val.x)).shape == (20, 2)
+
+
+def test_parts_are_read_from_the_name():
+    assert parts_of("") == {}
+    assert parts_of("n_val_40+level_0.1") == {"n_val": 40, "level": 0.1}

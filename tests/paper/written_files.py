@@ -1,0 +1,95 @@
+"""Small files in each format, written here as their publishers write them."""
+
+import gzip
+import io
+import pickle
+import struct
+import tarfile
+
+import numpy as np
+
+from giw.paper.cifar import FINE_TO_COARSE
+
+
+def idx_bytes(array, *, claimed=None):
+    """An idx file; ``claimed`` replaces the shape in its header."""
+    shape = array.shape if claimed is None else claimed
+    header = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+def write_mnist(folder, *, n=30, packed=True, seed=0):
+    """All four files, with n training and n // 2 test images; gives the training arrays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    for prefix, size in (("t10k", n // 2), ("train", n)):
+        images = rng.integers(0, 256, (size, 28, 28), dtype=np.uint8)
+        labels = (np.arange(size) % 10).astype(np.uint8)
+        for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+            raw = idx_bytes(array)
+            name = f"{prefix}-{kind}-ubyte" + ".gz" * packed
+            (folder / name).write_bytes(gzip.compress(raw) if packed else raw)
+    return images, labels
+
+
+def cifar_arrays(n=200, seed=0):
+    """Images as planes (n, 3072), fine and coarse labels."""
+    rng = np.random.default_rng(seed)
+    fine = (np.arange(n) % 100).astype(np.uint8)
+    planes = rng.integers(0, 256, (n, 3072), dtype=np.uint8)
+    return planes, fine, FINE_TO_COARSE[fine].astype(np.uint8)
+
+
+def python2_pickle(planes, fine, coarse, *, claimed=None):
+    """The dictionary as Python 2 pickled it: protocol 2, text as byte strings."""
+    shape = planes.shape if claimed is None else claimed
+
+    def text(value):
+        return b"U" + bytes([len(value)]) + value  # SHORT_BINSTRING
+
+    def integer(value):
+        return b"J" + struct.pack("<i", value)  # BININT
+
+    def integers(values):
+        return b"](" + b"".join(integer(int(v)) for v in values) + b"e"
+
+    def pair(*items):
+        return b"(" + b"".join(items) + b"t"
+
+    dtype = b"cnumpy\ndtype\n" + pair(text(b"u1"), integer(0), integer(1)) + b"R"
+    dtype += pair(integer(3), text(b"|"), b"N", b"N", b"N", *[integer(-1)] * 2, integer(0)) + b"b"
+    body = planes.astype(np.uint8).tobytes()
+    values = b"T" + struct.pack("<i", len(body)) + body  # BINSTRING
+    array = b"cnumpy.core.multiarray\n_reconstruct\n"
+    array += pair(b"cnumpy\nndarray\n", pair(integer(0)), text(b"b")) + b"R"
+    array += pair(integer(1), pair(*map(integer, shape)), dtype, b"\x89", values) + b"b"
+    items = {b"batch_label": text(b"training batch 1 of 1"), b"data": array}
+    items |= {b"fine_labels": integers(fine), b"coarse_labels": integers(coarse)}
+    return b"\x80\x02}(" + b"".join(text(k) + v for k, v in items.items()) + b"u."
+
+
+def python3_pickle(planes, fine, coarse):
+    """The same from Python 3."""
+    content = {"data": planes, "fine_labels": fine.tolist(), "coarse_labels": coarse.tolist()}
+    return pickle.dumps(content, protocol=2)
+
+
+def records(planes, fine, coarse):
+    """The binary edition: coarse label, fine label, planes."""
+    return np.column_stack([coarse, fine, planes]).astype(np.uint8).tobytes()
+
+
+def archive(members):
+    """A tar.gz with the given files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def write_npz(path, planes, fine, coarse):
+    images = planes.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    np.savez_compressed(path, images=np.ascontiguousarray(images), fine=fine, coarse=coarse)
