@@ -1,0 +1,159 @@
+"""Facts are counted: each case is small enough to check by eye."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giw.diagnosis.facts import facts
+from giw.tables.table import Table
+
+
+def tables(n=200, m=50, seed=0, digits=6, **change):
+    """Two tables of one distribution; ``change`` replaces columns of validation, or adds pairs."""
+    rng = np.random.default_rng(seed)
+
+    def side(size):
+        return {
+            "age": rng.normal(40, 10, size).round(digits),
+            "town": rng.choice(["Rome", "Oslo", "Bern"], size).astype(object),
+        }
+
+    train, val = side(n), side(m)
+    for name, value in change.items():
+        if isinstance(value, tuple):
+            train[name], val[name] = value
+        else:
+            val[name] = value(val[name])
+    return Table(train), Table(val)
+
+
+def put(value, rows=(0, 1, 2, 3, 4)):
+    def change(column):
+        changed = column.copy()
+        changed[list(rows)] = value
+        return changed
+
+    return change
+
+
+def text(values):
+    return np.array(values, dtype=object)
+
+
+def kinds(found):
+    return [fact.kind for fact in found]
+
+
+def test_nothing_differs_nothing_is_said():
+    assert facts(*tables()) == ()
+
+
+def test_a_category_that_training_lacks_is_counted_with_its_rows():
+    (fact,) = facts(*tables(town=put("Lima", (7, 9))))
+    assert (fact.kind, fact.column, fact.val_rows, fact.rows) == ("new category", "town", 2, (7, 9))
+    assert fact.text == (
+        "Category 'Lima' of column 'town' is in 2 of 50 validation rows and in no training row."
+    )
+
+
+def test_codes_of_which_training_has_many_once_are_no_news():
+    rng = np.random.default_rng(0)
+    code = [f"c{k}" for k in rng.integers(0, 300, 250)]
+    assert "new category" not in kinds(facts(*tables(code=(text(code[:200]), text(code[200:])))))
+
+
+def test_a_class_that_training_lacks_comes_first():
+    train, val = tables(town=put("Lima"))
+    y, y_val = np.array(["a", "b"] * 100), np.array(["a", "c"] * 25)
+    found = facts(train, val, y, y_val)
+    assert kinds(found) == ["new class", "new category"]
+    assert found[0].text == "Label 'c' is in 25 of 50 validation rows and in no training row."
+
+
+@pytest.mark.parametrize("power", [-3, -2, -1, 1, 2, 3])
+def test_another_unit_is_told_by_its_factor(power):
+    (fact,) = facts(*tables(age=lambda age: age * 10.0**power))
+    assert fact.kind == "unit"
+    assert f"{10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'}" in fact.text
+
+
+def test_a_mere_shift_is_no_unit():
+    assert "unit" not in kinds(facts(*tables(age=lambda age: age + 60)))
+
+
+def test_missing_values_count_where_training_has_none():
+    (fact,) = facts(*tables(age=put(np.nan)))
+    assert (fact.kind, fact.val_rows) == ("newly missing", 5)
+    train, val = tables(age=put(np.nan))
+    train.columns["age"][3] = np.nan
+    assert facts(train, val) == ()
+
+
+def test_a_range_is_left_by_more_rows_than_chance_allows():
+    """The three largest of 250 rows are all of the 50 with probability 0.0076."""
+    age = np.arange(200.0)
+    shuffled = np.random.default_rng(0).permutation(age) + 0.5
+    inside = np.linspace(10.1, 150.1, 50)
+    for beyond, told in ((2, False), (6, True)):
+        val_age = inside.copy()
+        val_age[:beyond] = 300.1
+        found = facts(*tables(size=(shuffled, val_age)))
+        assert ("range" in kinds(found)) == told
+    assert found[0].rows == (0, 1, 2, 3, 4, 5)
+
+
+def test_text_against_numbers_is_another_type():
+    (fact,) = facts(*tables(age=lambda age: text([str(a) for a in age])))
+    assert fact.kind == "type"
+    assert "numbers in the training" in fact.text
+
+
+def test_a_column_that_training_does_not_vary():
+    both = np.zeros(200), np.arange(50) % 2.0
+    assert "constant" in kinds(facts(*tables(flag=both)))
+
+
+def test_dates_in_another_format():
+    days = [f"{d:02d}" for d in range(1, 29)] * 10
+    iso, german = [f"2024-03-{d}" for d in days], [f"{d}.03.2024" for d in days]
+    found = facts(*tables(day=(text(iso[:200]), text(german[:50]))))
+    assert kinds(found) == ["date format", "timestamp"]
+    assert "like 2024-12-31 in training and like 31.12.2024 in validation" in found[0].text
+
+
+def test_row_numbers_and_moments_are_told_apart():
+    number, second = np.arange(250.0), 1.7e9 + 60.0 * np.arange(250)
+    found = facts(*tables(id=(number[:200], number[200:]), at=(second[:200], second[200:])))
+    assert {fact.column: fact.kind for fact in found if fact.kind != "range"} == {
+        "id": "identifier",
+        "at": "timestamp",
+    }
+
+
+def test_rows_of_both_tables_are_counted_once():
+    train, val = tables()
+    for name in train.names:
+        val.columns[name][:4] = train.columns[name][:4]
+    (fact,) = facts(train, val)
+    assert (fact.kind, fact.val_rows, fact.rows) == ("duplicates", 4, (0, 1, 2, 3))
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_the_order_of_rows_does_not_matter(seed):
+    train, val = tables(town=put("Lima"), age=put(np.nan))
+    rng = np.random.default_rng(seed)
+    mixed = [
+        Table({name: column[order] for name, column in table.columns.items()})
+        for table in (train, val)
+        for order in [rng.permutation(len(table))]
+    ]
+    plain = [(f.kind, f.text) for f in facts(train, val)]
+    assert [(f.kind, f.text) for f in facts(*mixed)] == plain
+
+
+def test_halves_of_one_table_give_few_facts():
+    """At a level of 0.01 for ranges and units, 60 pairs of halves give about one."""
+    found = [facts(*tables(n=100, m=100, seed=seed, digits=1)) for seed in range(60)]
+    assert sum(map(bool, found)) <= 4
