@@ -99,8 +99,7 @@ def diagnose(
     generator = as_generator(random_state)
     step(STEPS[0])
     drawn, drawn_val = (x if isinstance(x, TableSample) else None for x in (X, X_val))
-    table, val_table = (x.table if isinstance(x, TableSample) else x for x in (X, X_val))
-    features = as_features(table, val_table, feature_names)
+    features = as_features(X, X_val, feature_names)
     n, m = len(features.z_train), len(features.z_val)
     if n < FEWEST_TRAINING_ROWS:
         raise ValueError(

@@ -413,27 +413,20 @@ def as_text(column: Column) -> Column:
 
 def _numbers_as_text(text: Column, name: str, source: str) -> bool:
     """Whether all texts are numbers; measured numbers with a few words among them are refused."""
-    if all(value is None or DECIMAL_COMMA.fullmatch(value) for value in text):
-        row = next(j for j, value in enumerate(text) if value is not None)
+    there = [(row, value) for row, value in enumerate(text) if value is not None]
+    words = [(row, value) for row, value in there if not is_number(value)]
+    if all(DECIMAL_COMMA.fullmatch(value) for _, value in there):
+        row, value = there[0]
         raise ValueError(
-            f"{source}: column {name!r} holds numbers with decimal commas, such as "
-            f"{text[row]!r} in row {row}; write them with decimal points"
+            f"{source}: column {name!r} holds numbers with decimal commas, such as {value!r} in "
+            f"row {row}; write them with decimal points"
         )
-    words: list[int] = []
-    measured, count = 0, 0
-    for row, value in enumerate(text):
-        if value is None:
-            continue
-        count += 1
-        try:
-            measured += not float(value).is_integer()
-        except ValueError:
-            words.append(row)
-    if words and len(words) <= MOST_WORDS * count and measured > count / 2:
+    measured = sum(is_number(value) and not float(value).is_integer() for _, value in there)
+    if words and len(words) <= MOST_WORDS * len(there) and measured > len(there) / 2:
+        row, value = words[0]
         raise ValueError(
-            f"{source}: column {name!r} holds numbers but for {len(words)} of {count} rows, such "
-            f"as {text[words[0]]!r} in row {words[0]}; leave missing values empty, or drop "
-            "the column"
+            f"{source}: column {name!r} holds numbers but for {len(words)} of {len(there)} rows, "
+            f"such as {value!r} in row {row}; leave missing values empty, or drop the column"
         )
     return not words
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,11 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TableSample:
-    """Some rows of a file, where they stand in it, and what is known of all rows.
+class TableSample(Table):
+    """Some rows of a file, in its order, where they stand in it, and what is known of all rows.
 
     Attributes
     ----------
-    table : Table
-        The rows that were drawn, in the order of the file.
     rows : int array of shape (k,)
         Their numbers in the file, from 0.
     total : int
@@ -42,40 +40,9 @@ class TableSample:
         How often each label occurs in the whole file.
     """
 
-    table: Table
-    rows: Ints
-    total: int
+    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    total: int = 0
     label_counts: dict[Any, int] | None = None
-
-    @property
-    def columns(self) -> Any:
-        """Of the table."""
-        return self.table.columns
-
-    def without(self, name: str) -> TableSample:
-        """The same rows less one column."""
-        return replace(self, table=self.table.without(name))
-
-    def labels(self, name: str) -> NDArray[Any]:
-        """One column as labels, of the sampled rows."""
-        return self.table.labels(name)
-
-
-class File(Protocol):
-    """Rows that can be walked through; :class:`giw.tables.csv_files.CsvFile` is one."""
-
-    path: Path
-    names: list[str]
-    total: int
-    words: set[str]
-
-    def batches(self) -> Iterator[Any]:
-        """Batches of Arrow, all rows in their order."""
-        ...
-
-    def table(self, rows: Any) -> Table:
-        """Some rows and columns of them, with the types of the whole file."""
-        ...
 
 
 class ParquetFile:
@@ -162,7 +129,7 @@ def sample_file(
     """
     path = Path(path)
     parquet = path.name.lower().endswith(PARQUET)
-    file: File = (ParquetFile if parquet else CsvFile)(path, block_bytes)
+    file: ParquetFile | CsvFile = (ParquetFile if parquet else CsvFile)(path, block_bytes)
     if file.total == 0:
         raise ValueError(f"{path} holds no rows; a table needs at least one")
     label = label if label in file.names else None
@@ -173,27 +140,34 @@ def sample_file(
     rare = _rare(kept, drawn, first, most_levels)
     drawn[rare[:most_added]] = True
     table = file.table(_chosen(kept, drawn))
+    notes, rows = table.notes, np.flatnonzero(drawn)
     if len(rare) > most_added:
         note = f"{path}: {len(rare) - most_added:,} rare values are not in the sample and count as"
-        table = replace(table, notes=(*table.notes, f"{note} never seen"))
-    if label is None:
-        return TableSample(table, np.flatnonzero(drawn), file.total)
-    if None in first[label]:
+        notes = (*notes, f"{note} never seen")
+    exact = None
+    if label is not None:
+        _check_label(file, first[label], label, most_levels)
+        exact = _as_labels(file, counts, label)
+    return TableSample(table.columns, str(path), notes, False, rows, file.total, exact)
+
+
+def _check_label(
+    file: ParquetFile | CsvFile, first: dict[Any, int], label: str, most_levels: int
+) -> None:
+    if None in first:
         raise ValueError(
-            f"{path}: some of {file.total} rows have no label in column {label!r} (the first in "
-            f"row {first[label][None]}); drop those rows"
+            f"{file.path}: some of {file.total} rows have no label in column {label!r} (the first "
+            f"in row {first[None]}); drop those rows"
         )
-    if len(first[label]) > most_levels:
+    if len(first) > most_levels:
         raise ValueError(
-            f"{path}: column {label!r} has more than {most_levels:,} different values: that is a "
-            "number and not a class; group it first, for example with pandas.cut"
+            f"{file.path}: column {label!r} has more than {most_levels:,} different values: that "
+            "is a number and not a class; group it first, for example with pandas.cut"
         )
-    exact = _as_labels(file, counts, label)
-    return TableSample(table, np.flatnonzero(drawn), file.total, exact)
 
 
 def _walked_through(
-    file: File, drawn: NDArray[np.bool_], label: str | None, most_levels: int
+    file: ParquetFile | CsvFile, drawn: NDArray[np.bool_], label: str | None, most_levels: int
 ) -> tuple[list[tuple[Ints, Any]], dict[str, dict[Any, int]], Counter[Any]]:
     """Rows that may join the sample, where each level first occurs, and counts of labels."""
     import pyarrow as pa
@@ -264,7 +238,7 @@ def _chosen(kept: list[tuple[Ints, Any]], drawn: NDArray[np.bool_]) -> Any:
     return pa.Table.from_batches(parts)
 
 
-def _as_labels(file: File, counts: Counter[Any], label: str) -> dict[Any, int]:
+def _as_labels(file: ParquetFile | CsvFile, counts: Counter[Any], label: str) -> dict[Any, int]:
     """Counts under the labels that :meth:`giw.tables.Table.labels` would give."""
     import pyarrow as pa
 
