@@ -212,7 +212,7 @@ STEPS: tuple[Callable[[], None], ...] = (
     the_package, the_help, nets, tables, pages, weights, support, estimators, judging, diagnosis,
     commands,
 )  # fmt: skip
-NOT_YET = ("support", "estimators", "judging", "diagnosis", "commands")  # to be mended
+NOT_YET = ("estimators", "judging", "commands")  # to be mended
 
 
 def main() -> None:

@@ -19,42 +19,6 @@ from scipy import sparse
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
-
-    Array = NDArray[Any] | Tensor
-else:
-    Array = Any
-
-
-def as_tensor(value: Any, name: str) -> Tensor:
-    """Real, finite numbers as a floating-point tensor; integers and booleans become float64.
-
-    Parameters
-    ----------
-    value : tensor, array, data frame or nested list of numbers
-    name : str
-        What the caller calls it, for the error message.
-    """
-    import torch
-
-    if sparse.issparse(value):
-        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
-    if isinstance(value, torch.Tensor):
-        tensor = value.detach()
-    else:
-        array = np.asarray(value)
-        if array.dtype == object or array.dtype.kind not in "biuf":
-            array = _numbers(array, name)
-        if array.dtype == np.float16:
-            array = array.astype(np.float32)
-        # negative strides and foreign byte order are legal in numpy and not in torch
-        tensor = torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
-    if tensor.is_complex():
-        raise ValueError(f"{name} holds complex numbers; pass real ones, for example {name}.real")
-    if tensor.dtype not in (torch.float32, torch.float64):
-        tensor = tensor.to(torch.float32 if tensor.is_floating_point() else torch.float64)
-    check_finite(tensor, name)
-    return tensor
 
 
 def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -70,93 +34,6 @@ def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
             f"{name} must hold numbers, got dtype {array.dtype}; encode text and categories first, "
             "for example with sklearn.preprocessing.OrdinalEncoder"
         ) from None
-
-
-def check_finite(tensor: Tensor, name: str) -> None:
-    """Refuse NaN and infinity, and say how many there are and where the first one stands."""
-    import torch
-
-    if math.isfinite(tensor.sum()):  # one pass and no mask; a sum that overflows is looked into
-        return
-    finite = torch.isfinite(tensor)
-    if bool(finite.all()):
-        return
-    bad = (~finite).nonzero()
-    raise ValueError(
-        f"{name} holds {len(bad)} NaN or infinite values of {tensor.numel()} "
-        f"(the first at index {tuple(bad[0].tolist())}); drop or impute those rows first"
-    )
-
-
-def as_points(value: Any, name: str, *, batched: bool = False) -> Tensor:
-    """Points as a matrix of shape (n, d); one dimension is read as n points of one feature.
-
-    Parameters
-    ----------
-    value : array-like of shape (n,), (n, d) or, if ``batched``, (..., n, d)
-    name : str
-        What the caller calls it, for the error message.
-    batched : bool, default=False
-        Allow leading dimensions, one problem each.
-    """
-    points = as_tensor(value, name)
-    if points.ndim == 1:
-        points = points[:, None]
-    if points.ndim < 2 or (points.ndim > 2 and not batched):
-        hint = f"; flatten each point first: {name}.reshape(len({name}), -1)" * (points.ndim > 2)
-        raise ValueError(f"{name} must have shape (n, d), got {tuple(points.shape)}{hint}")
-    if 0 in points.shape:
-        raise ValueError(
-            f"{name} is empty: got shape {tuple(points.shape)}, need at least one point "
-            "and one feature"
-        )
-    return points
-
-
-def as_pair(
-    train: Any, val: Any, names: tuple[str, str] = ("x_train", "x_val"), *, batched: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Training and validation points with the same features, dtype and device."""
-    import torch
-
-    x_train = as_points(train, names[0], batched=batched)
-    x_val = as_points(val, names[1], batched=batched)
-    if x_train.shape[-1] != x_val.shape[-1]:
-        raise ValueError(
-            f"{names[0]} has {x_train.shape[-1]} features and {names[1]} has {x_val.shape[-1]}; "
-            "both need the same columns in the same order"
-        )
-    if x_train.shape[:-2] != x_val.shape[:-2]:
-        raise ValueError(
-            f"leading dimensions differ: {names[0]} has shape {tuple(x_train.shape)} and "
-            f"{names[1]} {tuple(x_val.shape)}; stack one validation set per problem"
-        )
-    if is_tensor(train) and is_tensor(val) and train.device != val.device:
-        raise ValueError(
-            f"{names[0]} is on {train.device} and {names[1]} on {val.device}; "
-            "move one with .to(device)"
-        )
-    dtype = torch.promote_types(x_train.dtype, x_val.dtype)
-    return x_train.to(dtype), x_val.to(device=x_train.device, dtype=dtype)
-
-
-def as_membership(value: Any | None, shape: tuple[int, ...], name: str, like: Tensor) -> Tensor:
-    """Soft membership between 0 and 1, one per validation point; ``None`` is one everywhere."""
-    import torch
-
-    if value is None:
-        return torch.ones(shape, dtype=like.dtype, device=like.device)
-    weight = as_tensor(value, name).to(device=like.device, dtype=like.dtype)
-    if tuple(weight.shape) != shape:
-        raise ValueError(
-            f"need one {name} per validation point: shape {shape}, got {tuple(weight.shape)}"
-        )
-    if bool(((weight < 0) | (weight > 1)).any()):
-        raise ValueError(
-            f"{name} must lie between 0 and 1, got {weight.min():.3g} to {weight.max():.3g}; "
-            "divide by the largest"
-        )
-    return weight
 
 
 def is_tensor(value: Any) -> bool:
@@ -185,7 +62,9 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         if array.dtype.kind not in "biuf":
             array = _numbers(array, name)
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    if not math.isfinite(array.sum()):  # one pass and no mask; a sum that overflows is looked into
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()  # one pass and no mask; a sum that overflows is looked into
+    if not math.isfinite(total):
         _refuse_gaps(array, name)
     return array
 
@@ -296,11 +175,6 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
             f"order; make them one kind, for example {name}.astype(str)"
         )
     return labels
-
-
-def like(tensor: Tensor, original: Any) -> Any:
-    """Give back what came in: a tensor for a tensor, a numpy array for anything else."""
-    return tensor if is_tensor(original) else tensor.detach().cpu().numpy()
 
 
 def check_columns(

@@ -1,7 +1,6 @@
 import numpy as np
-import torch
 
-from giw.estimators.folds import cuts_and_rests, folds_of, stratified_folds
+from giw.estimators.folds import folds_of, stratified_folds
 
 
 def test_folds_share_every_class_evenly():
@@ -10,15 +9,6 @@ def test_folds_share_every_class_evenly():
     assert np.bincount(fold).tolist() == [3] * 5
     for value, count in (("a", 2), ("b", 1)):
         assert np.bincount(fold[label == value]).tolist() == [count] * 5
-
-
-def test_every_point_is_left_out_once_and_rests_are_equally_long():
-    fold = stratified_folds(np.zeros(11), 3, np.random.default_rng(0))
-    cuts = cuts_and_rests(fold, torch.device("cpu"))
-    assert torch.stack([out for out, _ in cuts]).sum(0).tolist() == [1] * 11
-    for out, rest in cuts:
-        assert len(rest) == 7  # eleven less the largest fold
-        assert not out[rest].any()
 
 
 def test_rows_of_a_group_stay_together_and_folds_are_nearly_even():

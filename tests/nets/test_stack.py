@@ -6,8 +6,9 @@ import torch
 from tests.nets.training.toy import toy_net, toy_tensors
 
 import giw
+from giw.estimators.folds import stratified_folds
 from giw.nets.methods import GIWPlus, method_named
-from giw.nets.stack import fit_stack, left_out_losses
+from giw.nets.stack import cuts_and_rests, fit_stack, left_out_losses
 from giw.nets.training import TrainingConfig, pretrain
 
 CONFIG = TrainingConfig(epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.02)
@@ -91,3 +92,12 @@ def test_a_stack_is_the_same_for_a_seed_and_after_saving(tmp_path):
 def test_what_a_stack_does_not_do_is_refused(settings, words):
     with pytest.raises(ValueError, match=words):
         fitted(**settings)
+
+
+def test_every_point_is_left_out_once_and_rests_are_equally_long():
+    fold = stratified_folds(np.zeros(11), 3, np.random.default_rng(0))
+    cuts = cuts_and_rests(fold, torch.device("cpu"))
+    assert torch.stack([out for out, _ in cuts]).sum(0).tolist() == [1] * 11
+    for out, rest in cuts:
+        assert len(rest) == 7  # eleven less the largest fold
+        assert not out[rest].any()

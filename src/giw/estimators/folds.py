@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 
 def stratified_folds(
@@ -38,14 +36,3 @@ def folds_of(
         home[group] = int(np.argmin(load))
         load[home[group]] += size[group]
     return home[code]
-
-
-def cuts_and_rests(fold: NDArray[np.int64], device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """For each fold which points are left out, (m,) of bool, and the rows of the rest.
-
-    Nets side by side need as many points each, so all rests are as long as the shortest: of folds
-    that differ by one, one point is not missed.
-    """
-    size = len(fold) - int(np.bincount(fold).max())
-    outs = [torch.as_tensor(fold == k, device=device) for k in range(int(fold.max()) + 1)]
-    return [(out, (~out).nonzero()[:size, 0]) for out in outs]

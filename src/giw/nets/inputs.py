@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from giw.checks import as_tensor
+from giw.checks import as_array
 from giw.estimators.rows import refuse_dates
 from giw.nets.methods import METHODS
 from giw.nets.training import Method
@@ -25,7 +26,7 @@ def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) ->
     """
     if isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2:
         images = getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4
-        x = torch.as_tensor(X) if images else _single(as_tensor(X, name), name)
+        x = torch.as_tensor(X) if images else _single(as_array(X, name), name)
         if x.ndim < 2 or 0 in x.shape:
             raise ValueError(
                 f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least "
@@ -37,11 +38,13 @@ def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) ->
         return x.cpu()
     refuse_dates(X, name, estimator)
     table = validate_data(estimator, X, reset=reset, ensure_all_finite=False)
-    return _single(as_tensor(table, name), name)
+    return _single(as_array(table, name), name)
 
 
-def _single(x: Tensor, name: str) -> Tensor:
+def _single(values: NDArray[Any], name: str) -> Tensor:
     """What a net computes in; numbers that do not fit are told here, and not as a loss of NaN."""
+    # negative strides and arrays that are read-only are legal in numpy and not in torch
+    x = torch.from_numpy(np.require(values, requirements=["C", "W"]))
     single = x.to(torch.float32)
     # one pass where all is well; a sum that overflows is looked into
     lost = not math.isfinite(single.sum()) and not bool(torch.isfinite(single).all())

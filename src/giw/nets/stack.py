@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.estimators.folds import cuts_and_rests, stratified_folds
+from giw.estimators.folds import stratified_folds
 from giw.estimators.stack import stack_weights
 from giw.nets.methods import method_named
 from giw.nets.training import (
@@ -129,3 +129,14 @@ def losses_under(
         logits = predict_in_blocks(net, net.params(), data.x_val[out])
         found[out] = sample_losses(logits.double(), data.y_val[out])
     return found.cpu().numpy()
+
+
+def cuts_and_rests(fold: NDArray[np.int64], device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """For each fold which points are left out, (m,) of bool, and the rows of the rest.
+
+    Nets side by side need as many points each, so all rests are as long as the shortest: of folds
+    that differ by one, one point is not missed.
+    """
+    size = len(fold) - int(np.bincount(fold).max())
+    outs = [torch.as_tensor(fold == k, device=device) for k in range(int(fold.max()) + 1)]
+    return [(out, (~out).nonzero()[:size, 0]) for out in outs]

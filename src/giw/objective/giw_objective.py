@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from giw.checks import check_finite
+from giw.checks import as_array
 from giw.objective.dynamic import DynamicWeights
 from giw.objective.gathering import first_rank_says, gather_rows
 from giw.objective.generalized import generalized_risk
@@ -177,7 +177,7 @@ def _check_losses(loss: Tensor, name: str) -> None:
             f'{tuple(loss.shape)}; compute it with reduction="none"'
         )
     if not loss.is_cuda:
-        check_finite(loss.detach(), name)
+        as_array(loss.detach(), name)
 
 
 def _check_floats(value: Any, name: str) -> None:
@@ -216,7 +216,7 @@ def _check_representation(train_z: Tensor, val_z: Tensor, n: int, m: int) -> Non
                 f"{name} must hold one row per loss, shape ({rows}, d), got {tuple(z.shape)}{flat}"
             )
         if not z.is_cuda:
-            check_finite(z.detach(), name)
+            as_array(z.detach(), name)
     if train_z.shape[1:] != val_z.shape[1:]:
         raise ValueError(
             f"train_z and val_z need the same features, got shapes {tuple(train_z.shape)} and "
