@@ -11,14 +11,11 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-
-if TYPE_CHECKING:
-    import torch
 
 
 def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -193,24 +190,6 @@ def check_columns(
     more = [name for name in val_names if name not in names]
     parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
     raise ValueError(f"{second} {' and '.join(parts)}; both need the same columns")
-
-
-def as_device(name: str | torch.device) -> torch.device:
-    """A device that is there; "auto" is the GPU if there is one."""
-    import torch
-
-    if isinstance(name, str) and name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)  # a GPU that is not there is missed only now
-    except (RuntimeError, TypeError, AssertionError) as error:
-        said = (str(error).splitlines() or ["no such device"])[0]
-        raise ValueError(
-            f"device {name!r} cannot be used: {said}; pass 'auto', 'cpu' or the name of a GPU that "
-            "is there, such as 'cuda:0'"
-        ) from error
-    return device
 
 
 def callers_level() -> int:

@@ -20,7 +20,6 @@ def test_what_is_no_dataset_is_refused():
 @pytest.fixture(scope="module")
 def datasets():
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'giw[ray]'")
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'giw[tables]'")
     import ray.data
 
     ray.init(

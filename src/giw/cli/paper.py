@@ -116,8 +116,8 @@ def run(
     Example: giw paper run --dataset mnist --case iii --shift support --method giw --method pooled
     """
     with one_line_errors("giw paper run", "run the same command again to go on"):
-        from giw.checks import as_device
         from giw.cli.paper_progress import follow
+        from giw.nets.devices import as_device
         from giw.paper import parallel
         from giw.paper.plan import fill_in, plan
         from giw.paper.rows import Store

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from giw.checks import as_device, as_generator, callers_level, check_count
+from giw.checks import as_generator, callers_level, check_count
 from giw.estimators.inputs import (
     check_same_columns,
     check_splitter,
@@ -25,6 +25,7 @@ from giw.estimators.inputs import (
     joint_classes,
 )
 from giw.estimators.saving import SavesToFolder
+from giw.nets.devices import as_device
 from giw.nets.epochs import cross_fitted_losses
 from giw.nets.inputs import as_net_input, check_labels_not_needed, check_same_scale
 from giw.nets.methods import GIWPlus, method_named
