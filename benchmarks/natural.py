@@ -53,9 +53,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import giw
-from giw.estimators.candidates import GeneralizedWeighting, Tables, default_candidates
+from giw.estimators.candidates import GeneralizedWeighting, default_candidates
 from giw.estimators.fitting import predictions
-from giw.estimators.ratios import inside_ratio
 from giw.estimators.stack import default_prior, settled
 
 CHOOSE = ("covertype", "diabetes130", "office_caltech", "wine_quality", "nyc_flights")
@@ -189,22 +188,6 @@ def two_to_one(
     return target[chosen], np.delete(target, chosen)
 
 
-@dataclass(frozen=True)
-class Discriminator:
-    """Training rows weighted by a classifier of the two tables' features; validation joins."""
-
-    name: str = "discriminator"
-    prior: float = 1.0
-
-    def fit(self, data: Tables) -> Any:
-        """One weighted fit."""
-        val = data.is_val
-        weight = inside_ratio("classifier", data.features[~val], data.features[val])
-        factor = np.ones(len(val))
-        factor[~val] = weight
-        return data.fit(factor)
-
-
 def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
     """Left-out and test predictions of every candidate, and what the fits took."""
     base = base_named(job.base, data.classifies, job.draw)
@@ -213,8 +196,7 @@ def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
     start = time.process_time()
     base.fit(both, label)
     middle = time.process_time()
-    listed = [*default_candidates(data.classifies), Discriminator()]
-    model = kind(base, candidates=listed, least_weight=0.0, random_state=job.draw)
+    model = kind(base, least_weight=0.0, random_state=job.draw)
     model.fit(data.X, data.y, X_val=data.X_val, y_val=data.y_val)
     seconds = time.process_time() - middle
     classes = getattr(model, "classes_", None)
@@ -305,8 +287,7 @@ def stacked(found: Any, listed: list[Any]) -> np.ndarray:
     names = [str(name) for name in found["names"]]
     place = [names.index(c.name) for c in listed]
     left, y = found["left_out"][place].astype(float), found["y_val"]
-    classes = left.shape[2] if left.ndim == 3 else 0
-    share = settled(*default_prior(listed, len(y), classes), left_out_losses(found)[place],
+    share = settled(*default_prior(listed, left.ndim == 3), left_out_losses(found)[place],
                     left if left.ndim == 2 else None, y)  # fmt: skip
     return np.tensordot(share, found["test"][place].astype(float), 1)
 

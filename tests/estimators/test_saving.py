@@ -101,7 +101,7 @@ def test_labels_of_any_type_come_back_as_they_were(labels, tmp_path):
 def test_our_own_nets_are_rebuilt_by_name_and_sizes(net, tmp_path):
     writer = _Writer()
     described = json.loads(json.dumps(writer.describe(net.eval(), "net")))
-    again = _Reader(tmp_path, writer.tensors, {}, None).build(described)
+    again = _Reader(tmp_path, writer.arrays, {}, None).build(described)
 
     assert type(again) is type(net)
     assert list(again.state_dict()) == list(net.state_dict())
@@ -255,7 +255,7 @@ def test_only_fitted_estimators_of_ours_are_saved(tmp_path):
 def test_special_values_survive():
     writer = _Writer()
     value = {"a": (float("inf"), np.float32(0.1)), "b": [None, True, "ü"], "c": np.arange(0)}
-    again = _Reader(Path(), writer.tensors, {}, None).build(
+    again = _Reader(Path(), writer.arrays, {}, None).build(
         json.loads(json.dumps(writer.describe(value, "v"), allow_nan=False))
     )
 
@@ -334,3 +334,13 @@ def test_reweighted_estimators_come_back(model, tmp_path):
     assert again.notes_ == clf.notes_
     assert type(again.estimator) is type(model)
     assert again.fit(X, Y, X_val=XV, y_val=YV).alpha_ == clf.alpha_
+
+
+def test_a_stack_is_saved_without_safetensors(tmp_path):
+    clf = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    folder = clf.fit(X, Y, X_val=XV, y_val=YV).save(tmp_path / "model")
+    assert {path.suffix for path in folder.iterdir()} == {".json", ".npz", ".skops"}
+    again = giw.load(folder)
+    assert again.stack_weight_ == clf.stack_weight_
+    assert_array_equal(again.val_rows_, clf.val_rows_)
+    assert giw.select(again).order == giw.select(clf).order

@@ -202,16 +202,12 @@ class GeneralizedWeighting:
 
     def weight(self, data: Tables) -> Vector:
         """Mean-one weights of the training rows, (n,)."""
-        at = data.loss if self.uses_losses else data.features
-        if at is None:
+        if data.loss is None:
             raise StepsAside("it needs losses of rows that were left out, and there are none")
-        val = data.is_val & data.inside
-        target = at[val]
-        if not self.uses_losses and data.target is not None:
-            target = np.vstack([target, data.target])
-        if len(target) < 2:
+        inside = data.is_val & data.inside
+        if inside.sum() < 2:
             return np.ones(int((~data.is_val).sum()))
-        return inside_ratio(data.ratio, at[~data.is_val], target)
+        return inside_ratio(data.ratio, data.loss[~data.is_val], data.loss[inside])
 
     def fit(self, data: Tables) -> Any:
         """One weighted fit."""
@@ -224,6 +220,30 @@ class GeneralizedWeighting:
         factor[~data.is_val] = inside * (1 - share) * self.weight(data) / n
         factor[inner] = inside * share / max(inner.sum(), 1)
         factor[outer] = outside / max(outer.sum(), 1)
+        return data.fit(factor)
+
+
+@dataclass(frozen=True)
+class FeatureWeighted:
+    r"""Both tables, training rows weighted by :math:`p_{\rm val}(x) / p_{\rm tr}(x)`.
+
+    Unlabelled rows of the target count as validation rows in the ratio.
+    """
+
+    name: str = "weighted by features"
+    prior: float = 1.0
+
+    def weight(self, data: Tables) -> Vector:
+        """Mean-one weights of the training rows, (n,), from logistic regression."""
+        target = data.features[data.is_val]
+        if data.target is not None:
+            target = np.vstack([target, data.target])
+        return inside_ratio("classifier", data.features[~data.is_val], target)
+
+    def fit(self, data: Tables) -> Any:
+        """One weighted fit."""
+        factor = np.ones(len(data.label))
+        factor[~data.is_val] = self.weight(data)
         return data.fit(factor)
 
 
@@ -333,13 +353,10 @@ class Mapped(BaseEstimator):
         return np.c_[(z[:, :1] - self.center_) / self.scale_, z[:, 1:]]
 
 
-def unlabelled_candidates() -> list[Candidate]:
-    """What is tried where rows of the target have no labels."""
-    return [TrainingOnly(), GeneralizedWeighting("weighted by features", uses_losses=False)]
-
-
-def default_candidates(classifies: bool) -> list[Candidate]:
-    """What is tried where nobody says what."""
+def default_candidates(classifies: bool, labelled: bool = True) -> list[Candidate]:
+    """What is tried where nobody says what; without validation labels few can be."""
+    if not labelled:
+        return [TrainingOnly(), FeatureWeighted()]
     usual: list[Candidate] = [
         TrainingOnly(),
         ValidationOnly(),
@@ -347,6 +364,7 @@ def default_candidates(classifies: bool) -> list[Candidate]:
         BothTables("intermediate", 0.5),
         BothTables("balanced", 1.0),
         GeneralizedWeighting(),
+        FeatureWeighted(),
         Recalibrated(),
         Recalibrated("corrected", features=True),
         Linear(),

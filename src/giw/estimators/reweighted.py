@@ -25,10 +25,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from giw.checks import as_generator, callers_level, check_count
 from giw.estimators.candidates import (
     Candidate,
+    FeatureWeighted,
     GeneralizedWeighting,
     Tables,
     default_candidates,
-    unlabelled_candidates,
 )
 from giw.estimators.features import FEWEST_TRAINING_ROWS, split_rows
 from giw.estimators.fitting import (
@@ -90,8 +90,8 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         candidates: str | Sequence[str | Candidate] = "auto",
         stack: bool = True,
         splitter: SupportSplitter | None = None,
-        n_folds: int = 5,
-        fold_rows: int = 5_000,
+        n_folds: int = 4,
+        fold_rows: int = 3_000,
         least_weight: float = 0.02,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -146,10 +146,11 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 return self._keep({"training": fit_weighted(base, X, y, weight)}, np.ones(1))
             data = self._tables(tables, weight, weight_val, generator)
             m = int(data.is_val.sum())
-            candidates = self._candidates(m, X_unlabelled is not None)
+            candidates = self._candidates(m)
             left_out = None
             if m > 1:
-                folds = min(self.n_folds, m if groups_val is None else len(np.unique(groups_val)))
+                most = self.n_folds if len(y) <= 5 * self.fold_rows else min(self.n_folds, 3)
+                folds = min(most, m if groups_val is None else len(np.unique(groups_val)))
                 strata = data.label if is_classifier(base) else np.zeros(len(data.label))
                 fold = np.empty(len(data.label), dtype=np.int64)
                 fold[~data.is_val] = folds_of(strata[~data.is_val], folds, generator)
@@ -203,12 +204,12 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         y_target: NDArray[Any] | None,
         generator: np.random.Generator,
     ) -> NDArray[np.bool_]:
-        """Target rows inside the training support, (k,), by at most ``2 fold_rows`` rows."""
+        """Target rows inside the training support, (k,), by ``3 fold_rows`` rows at most."""
         if len(z) < FEWEST_TRAINING_ROWS:
             self._note(f"{len(z)} training rows cannot tell inside from outside: all count inside")
             self.alpha_ = 1.0
             return np.ones(len(z_target), dtype=bool)
-        some = generator.permutation(len(z))[: 2 * self.fold_rows]
+        some = generator.permutation(len(z))[: 3 * self.fold_rows]
         self.split_ = split_rows(
             self.splitter, z, y, z_target, y_target, some, int(generator.integers(2**31))
         )
@@ -247,12 +248,12 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         self, candidates: Sequence[Candidate], data: Tables, left_out: LeftOut | None
     ) -> None:
         """Weights of the candidates, and fits of those that matter to all rows."""
-        m, classes = int(data.is_val.sum()), getattr(self, "classes_", None)
+        m = int(data.is_val.sum())
         chosen = list(candidates)
         if left_out is not None:
             chosen = [c for c in candidates if c.name in left_out.names]
             self._note(*left_out.notes)
-        prior, strength = default_prior(chosen, m, 0 if classes is None else len(classes))
+        prior, strength = default_prior(chosen, is_classifier(self._base()))
         share = prior
         if left_out is None:
             self._note(f"{m} labelled validation rows cannot be left out and judged: candidates "
@@ -277,8 +278,9 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         parts = np.array([part for _, part in fitted.values()])
         self._keep({name: model for name, (model, _) in fitted.items()}, parts / parts.sum())
         self._say_left_out(left_out, data, (prior, strength))
-        weighted = [c for c in candidates if isinstance(c, GeneralizedWeighting)]
-        if weighted and (data.loss is not None or not weighted[0].uses_losses):
+        kinds = (GeneralizedWeighting if data.loss is not None else FeatureWeighted,)
+        weighted = [c for c in candidates if isinstance(c, kinds)]
+        if weighted:
             self.weight_ = weighted[0].weight(data)
 
     def _shares(
@@ -346,11 +348,9 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                      for name, model in self.candidates_.items()]  # fmt: skip
         return np.sum(parts, axis=0)
 
-    def _candidates(self, m: int, unlabelled: bool) -> list[Candidate]:
-        """Those that were asked for, or the usual ones for such data."""
-        classifies = is_classifier(self._base())
-        by_features = unlabelled_candidates() if unlabelled or m == 0 else []
-        usual = default_candidates(classifies) + by_features[1:] if m else by_features
+    def _candidates(self, m: int) -> list[Candidate]:
+        """Those that were asked for, or the usual ones for m labelled validation rows."""
+        usual = default_candidates(is_classifier(self._base()), labelled=m > 0)
         if isinstance(self.candidates, str) and self.candidates == "auto":
             return usual
         known = {c.name: c for c in usual}
@@ -505,8 +505,9 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     A handful of candidates is fitted: training rows only; validation rows only; both tables with
     training rows weighted 1, :math:`\sqrt{m/n}` and :math:`m/n`; generalized importance weighting
     (validation rows are split into inside and outside the training support, training rows weighted
-    to those inside, the others join); class shares of validation; the training model recalibrated
-    on validation labels; and small linear models. Each is fitted again without each fold of the
+    to those inside, the others join); training rows weighted by features; class shares of
+    validation; the training model recalibrated on validation labels; and small linear models. Each
+    is fitted again without each fold of the
     validation rows. The prediction is :math:`\sum_k a_k p_k(y \mid x)`, with weights that maximise
 
     .. math:: \sum_j \log \sum_k a_k\, p_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k
@@ -529,9 +530,10 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
         False keeps the one candidate of largest weight, as ``estimator_``.
     splitter : SupportSplitter, optional
         How validation data are split, on features that are encoded and scaled.
-    n_folds : int, default=5
-        Folds of the validation rows; more of them take longer and judge fits to more rows.
-    fold_rows : int, default=5000
+    n_folds : int, default=4
+        Folds of the validation rows, 3 at most with over five times ``fold_rows`` training rows;
+        more of them take longer and judge fits to more rows.
+    fold_rows : int, default=3000
         Training rows that the fits of a fold may see; more of them take longer and are closer to
         the fits that predict.
     least_weight : float, default=0.02

@@ -1,35 +1,35 @@
-"""Fitted estimators on disk, without pickle: JSON, safetensors, and skops for scikit-learn's own.
+"""Fitted estimators on disk, without pickle: JSON, arrays, and skops for scikit-learn's own.
 
 A folder holds ``giw.json``, which describes the estimator and has a checksum of every other file
-and of itself, ``*.safetensors`` with all arrays, and ``*.skops`` with scikit-learn estimators.
+and of itself, ``*.npz`` with all arrays (``*.safetensors`` where there is a net, and of version
+0.1.0), and ``*.skops`` with scikit-learn estimators.
 Loading builds only classes that this package names, and scikit-learn's; it imports nothing that
 a file asks for. Checksums tell accidents and careless edits; they are no signature.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
+import importlib.util
 import json
 import math
 import os
 import shutil
+import sys
+import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from safetensors.torch import load as tensors_from_bytes
-from safetensors.torch import save as tensors_to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
-from giw.nets.models import MLP, LeNet5, ResNet18
+from giw.tables.npy_in_zip import check_arrays
 from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
 
 FORMAT, VERSION = "giw model", 1
@@ -93,7 +93,7 @@ def save(
     return _write_folder(Path(path), {**files, INDEX: text.encode()})
 
 
-def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     """Read an estimator that ``save`` has written.
 
     Parameters
@@ -108,18 +108,17 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None) -> An
 
 
 def load_with_notes(
-    path: str | os.PathLike[str], *, module: nn.Module | None = None
+    path: str | os.PathLike[str], *, module: Any = None
 ) -> tuple[Any, dict[str, Json]]:
     """The estimator and the notes that were saved with it."""
     folder = Path(path)
     try:
         index = _read_index(folder)
         files = {name: _read_file(folder, name, known) for name, known in index["files"].items()}
-        tensors: dict[str, Tensor] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         for name, content in files.items():
-            if name.endswith(".safetensors"):
-                tensors |= tensors_from_bytes(content)
-        estimator = _Reader(folder, tensors, files, module).build(index["model"])
+            arrays |= _arrays_in(name, content)
+        estimator = _Reader(folder, arrays, files, module).build(index["model"])
         check_is_fitted(estimator)
         return estimator, dict(index["notes"])
     except ImportError:
@@ -137,13 +136,17 @@ class _Writer:
     """Describes values in JSON and puts aside what does not belong there."""
 
     def __init__(self) -> None:
-        self.tensors: dict[str, Tensor] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.holds_net = False
         self.skops: dict[str, bytes] = {}
 
     def files(self) -> dict[str, bytes]:
         """File contents by name; the name holds the content's hash, so none is overwritten."""
-        arrays = tensors_to_bytes(self.tensors) if self.tensors else b""
-        contents = {"arrays.safetensors": arrays, **self.skops}
+        if self.holds_net:
+            contents = {"arrays.safetensors": _safetensors().save(self.arrays)}
+        else:
+            contents = {"arrays.npz": _npz(self.arrays)} if self.arrays else {}
+        contents |= self.skops
         return {_hashed(name, content): content for name, content in contents.items()}
 
     def describe(self, value: Any, key: str) -> Json:
@@ -156,20 +159,18 @@ class _Writer:
             return {KIND: "scalar", "of": self.describe(array, key)}
         if isinstance(value, np.ndarray):
             return self._array(value, key)
-        if isinstance(value, Tensor):
-            self.tensors[key] = value.detach().cpu().contiguous().clone()
-            return {KIND: "tensor", "key": key}
         if isinstance(value, list | tuple):
             items = [self.describe(item, f"{key}.{j}") for j, item in enumerate(value)]
             return items if isinstance(value, list) else {KIND: "tuple", "items": items}
         if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
             return {KIND: "mapping", "items": self._all(value, key)}
-        if isinstance(value, torch.device):
-            return str(value)
         if isinstance(value, np.random.Generator | np.random.RandomState):
             return None  # its state belongs to the program that made it
-        if isinstance(value, nn.Module):
-            return self._net(value, key)
+        if "torch" in sys.modules:
+            known, described = _nets().describe(value, key, self.arrays)
+            self.holds_net |= known
+            if known:
+                return described
         return self._object(value, key)
 
     def _array(self, array: NDArray[Any], key: str) -> Json:
@@ -183,17 +184,8 @@ class _Writer:
                 f"{key} is an array of {array.dtype}, which cannot be saved; use numbers or text"
             )
         plain = array.astype(array.dtype.newbyteorder("="))
-        self.tensors[key] = torch.from_numpy(np.ascontiguousarray(plain)).reshape(array.shape)
+        self.arrays[key] = np.ascontiguousarray(plain).reshape(array.shape)
         return {KIND: "array", "key": key}
-
-    def _net(self, module: nn.Module, key: str) -> Json:
-        for name, value in module.state_dict().items():
-            self.tensors[f"{key}/{name}"] = value.detach().cpu().contiguous().clone()
-        known = {KIND: "net", "key": key, "training": module.training}
-        for name, (kind, sizes_of) in NETS.items():
-            if type(module) is kind:
-                return known | {"name": name, "sizes": sizes_of(module)}
-        return known | {"name": None, "class": type(module).__qualname__}
 
     def _object(self, value: Any, key: str) -> Json:
         name: str = type(value).__name__
@@ -229,11 +221,11 @@ class _Reader:
     def __init__(
         self,
         folder: Path,
-        tensors: Mapping[str, Tensor],
+        arrays: Mapping[str, NDArray[Any]],
         files: Mapping[str, bytes],
-        module: nn.Module | None,
+        module: Any,
     ) -> None:
-        self.folder, self.tensors, self.files, self.module = folder, tensors, files, module
+        self.folder, self.arrays, self.files, self.module = folder, arrays, files, module
 
     def build(self, value: Json) -> Any:
         if isinstance(value, list):
@@ -245,10 +237,8 @@ class _Reader:
             return float(value["value"])
         if kind == "scalar":
             return self.build(value["of"])[0]
-        if kind == "tensor":
-            return self.tensors[value["key"]].clone()
         if kind == "array":
-            return self.tensors[value["key"]].numpy().copy()
+            return self.arrays[value["key"]].copy()
         if kind == "words":
             dtype = object if value["dtype"] == "object" else str
             return np.array(value["items"], dtype=dtype).reshape(value["shape"])
@@ -256,8 +246,8 @@ class _Reader:
             return tuple(self.build(item) for item in value["items"])
         if kind == "mapping":
             return self._all(value["items"])
-        if kind == "net":
-            return self._net(value)
+        if kind in ("net", "tensor"):
+            return _nets().build(value, self.arrays, self.module, self.folder)
         if kind == "sklearn":
             return from_skops(self.files[value["file"]], str(self.folder / value["file"]))
         if kind in ("record", "estimator"):
@@ -284,64 +274,13 @@ class _Reader:
             estimator._adopt()
         return estimator
 
-    def _net(self, value: Json) -> nn.Module:
-        prefix = f"{value['key']}/"
-        state = {
-            name.removeprefix(prefix): tensor.clone()
-            for name, tensor in self.tensors.items()
-            if name.startswith(prefix)
-        }
-        if value["name"] is not None:
-            kind = NETS[value["name"]][0]
-            with torch.device("meta"):  # whatever sizes a file claims, no memory is taken for them
-                net = kind(**value["sizes"])
-        elif self.module is None:
-            raise ValueError(
-                f"{self.folder} holds the parameters of a {value['class']}, a net of your own, and "
-                f"no code; build the net and pass it: giw.load({str(self.folder)!r}, module=net)"
-            )
-        else:
-            net = copy.deepcopy(self.module)
-        try:
-            net.load_state_dict(state, assign=True)
-        except RuntimeError as error:
-            raise ValueError(
-                f"the parameters in {self.folder} do not fit {type(net).__name__}: "
-                f"{' '.join(str(error).split())}"
-            ) from None
-        return net.train(value["training"])
-
     def _all(self, values: Mapping[str, Json]) -> dict[str, Any]:
         return {name: self.build(item) for name, item in values.items()}
-
-
-def _mlp_sizes(net: Any) -> dict[str, Any]:
-    widths = [layer.out_features for layer in net.hidden]
-    return {
-        "in_features": net.hidden[0].in_features,
-        "n_classes": net.output.out_features,
-        "hidden": widths,
-    }
-
-
-# our own nets, rebuilt by name and sizes
-NETS: dict[str, Any] = {
-    "mlp": (MLP, _mlp_sizes),
-    "lenet5": (
-        LeNet5,
-        lambda net: {"n_classes": net.output.out_features, "channels": net.conv1.in_channels},
-    ),
-    "resnet18": (
-        ResNet18,
-        lambda net: {"n_classes": net.output.out_features, "channels": net.stem.in_channels},
-    ),
-}
 
 
 def _known_classes() -> dict[str, Any]:
     """Estimators and records that this package exports, by name: all that a file can ask for."""
     import giw.estimators
-    import giw.nets
     import giw.support
     import giw.weights
     from giw.estimators.candidates import Mapped
@@ -351,7 +290,10 @@ def _known_classes() -> dict[str, Any]:
 
     inner = (Mapped, CountedFromZero, LeftOut, Encoder, NumberColumn, CategoryColumn, EmptyColumn)
     found: dict[str, Any] = {kind.__name__: kind for kind in inner}
-    for room in (giw.weights, giw.support, giw.estimators, giw.nets):
+    rooms = [giw.weights, giw.support, giw.estimators]
+    if importlib.util.find_spec("torch") is not None:
+        rooms.append(importlib.import_module("giw.nets"))
+    for room in rooms:
         for name in room.__all__:
             value = getattr(room, name)
             if isinstance(value, type) and (
@@ -359,6 +301,44 @@ def _known_classes() -> dict[str, Any]:
             ):
                 found[name] = value
     return found
+
+
+def _nets() -> Any:
+    """What the room below knows of tensors and nets; loaded where there are any."""
+    return importlib.import_module("giw.nets.saving")
+
+
+def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Arrays by their places: names such as ``model.state`` need not be names of files."""
+    content = BytesIO()
+    np.savez(content, names=np.array(list(arrays)), **_numbered(arrays))
+    return content.getvalue()
+
+
+def _numbered(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    return {f"array{j}": array for j, array in enumerate(arrays.values())}
+
+
+def _arrays_in(name: str, content: bytes) -> dict[str, NDArray[Any]]:
+    if name.endswith(".safetensors"):
+        found: dict[str, NDArray[Any]] = _safetensors().load(content)
+        return found
+    if not name.endswith(".npz"):
+        return {}
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        check_arrays(archive, len(content))
+    with np.load(BytesIO(content), allow_pickle=False) as file:
+        return {str(key): file[f"array{j}"] for j, key in enumerate(file["names"])}
+
+
+def _safetensors() -> Any:
+    try:
+        return importlib.import_module("safetensors.numpy")
+    except ImportError:
+        raise ImportError(
+            "nets, and models that version 0.1.0 has saved, need safetensors: "
+            "pip install 'giw[torch]'"
+        ) from None
 
 
 def _giw_version() -> str:
@@ -461,5 +441,5 @@ def _take_place(temporary: Path, folder: Path, files: Mapping[str, bytes]) -> No
         (temporary / name).replace(folder / name)
     sync_folder(folder)
     for old in folder.iterdir():  # our own files that the new index does not name
-        if old.suffix in (".safetensors", ".skops") and old.name not in files:
+        if old.suffix in (".safetensors", ".npz", ".skops") and old.name not in files:
             old.unlink()

@@ -231,21 +231,13 @@ def _comparable(judged: Vector, is_val: NDArray[np.bool_]) -> Vector:
     return np.log1p(judged / scale)
 
 
-def default_prior(
-    candidates: Sequence[Candidate], m: int, n_classes: int
-) -> tuple[Vector, float]:  # (q,)
-    r"""Weights before any validation row is asked, and how many rows they count like.
+def default_prior(candidates: Sequence[Candidate], classifies: bool) -> tuple[Vector, float]:
+    """Weights before any validation row is asked, (q,), and how many rows they count like.
 
-    Each candidate has its own, and "balanced" :math:`1 + 3 \sqrt{c} / (1 + m / 5c)` times it: with
-    few validation rows m for each of c classes no weights can be learnt, and balanced data are the
-    best guess.
-    It counts like one row for each candidate, and like two for numbers, whose errors vary more.
+    One row for each candidate, and four for numbers, whose squared errors vary more.
     """
-    lean = 1.0
-    if n_classes:
-        lean += 3 * np.sqrt(n_classes) / (1 + m / (5 * n_classes))
-    prior = np.array([c.prior * (lean if c.name == "balanced" else 1.0) for c in candidates])
-    return prior / prior.sum(), (1.0 if n_classes else 2.0) * len(candidates)
+    prior = np.array([c.prior for c in candidates], dtype=np.float64)
+    return prior / prior.sum(), (1.0 if classifies else 4.0) * len(candidates)
 
 
 def settled(
