@@ -16,7 +16,7 @@ from giw.paper.variants import SPLIT_GIW
 OF_GIW = (
     *("oracle", "out_to_in_0.3", "in_to_out_0.7", "osvm_code", "osvm_text", "soft", "input"),
     *("fc1", "hidden", "paper_bandwidth", "median_bandwidth", "level_0.1"),
-    *("osvm_code+paper_bandwidth", "oracle+wide_net", "wide_net"),
+    *("osvm_code+paper_bandwidth", "oracle+wide_net", "wide_net", "all_rows+osvm_text"),
 )
 NOISY = {"datasets": ["mnist"], "cases": ["iii"], "shifts": ["label_noise_0.2"]}
 

@@ -1,5 +1,7 @@
 """Variants are methods with something changed; they compose."""
 
+from dataclasses import replace
+
 import pytest
 from tests.paper.tiny_grid import SAMPLES
 from torch import as_tensor
@@ -7,7 +9,7 @@ from torch import as_tensor
 from giw.nets.methods import GIWPlus, PooledPlus, method_named
 from giw.objective import DynamicWeights
 from giw.paper.plan import Run, plan
-from giw.paper.run import make_net, make_problem
+from giw.paper.run import config_of, make_net, make_problem
 from giw.paper.variants import composed, make_method, parts_of
 from giw.support import SupportSplitter
 
@@ -27,11 +29,15 @@ def test_split_giw_splits_there():
 
 
 def test_the_papers_own_configuration_is_a_variant():
-    """One-class SVM with the threshold of the code and the published width, at once."""
-    made = make_method("giw", "osvm_code+paper_bandwidth", {})
+    """One-class SVM at 0.4, the threshold of the text, and the published width, at once."""
+    made = make_method("giw", "osvm_text+paper_bandwidth", {})
+    assert repr(make_method("giw_published", "", {})) == repr(made)
+    assert make_method("diw_published", "", {}).weigh == made.weigh
+    unsplit = make_method("giw_published", "", {}, splits=False)
+    assert (unsplit.name, unsplit.weigh) == ("giw_unsplit", made.weigh)
     assert made.split_on == "hidden"
     assert (
-        made.splitter.get_params() == SupportSplitter(scorer="osvm", threshold="code").get_params()
+        made.splitter.get_params() == SupportSplitter(scorer="osvm", threshold="text").get_params()
     )
     assert made.weigh == DynamicWeights(bandwidth="paper")
 
@@ -87,6 +93,13 @@ def test_variants_of_giw_plus_go_by_name(variant, expected):
 
 def test_pooled_with_the_same_help_is_a_method():
     assert make_method("pooled_plus", "", {}) == PooledPlus()
+
+
+def test_published_giw_is_pretrained_on_all_rows_but_one_and_shares_that_with_no_other():
+    run = Run("mnist", "iii", "support", "giw_published", 0, "authors")
+    assert config_of(run).max_calibration == 1
+    assert run.data != replace(run, method="giw").data
+    assert run.data == replace(run, method="giw", variant="all_rows").data
 
 
 def test_the_wide_net_has_the_channels_of_the_colour_net():

@@ -20,6 +20,8 @@ NAMES = {
     "giw_split": "GIW, split",
     "giw_unsplit": "GIW, unsplit",
     "giw_plus": "GIW+",
+    "giw_published": "GIW (published)",
+    "diw_published": "DIW (published)",
     "pooled_plus": "Pooled, same help",
     "dfr": "DFR",
     "surgical": "Surgical",
@@ -34,6 +36,8 @@ VARIANTS = {
     "osvm_code": "published split, threshold of the code",
     "soft": "soft membership",
     "paper_bandwidth": "published kernel width",
+    "wide_net": "20 and 50 channels",
+    "all_rows": "pretrained on all rows",
     "median_bandwidth": "kernel width by the median",
     "oracle": "true split",
 }
@@ -94,6 +98,8 @@ def shift_name(shift: str) -> str:
 
 def variant_name(variant: str) -> str:
     """An ablation in words: ``n_val_40`` is ``40 validation points``."""
+    if "+" in variant:
+        return ", ".join(map(variant_name, variant.split("+")))
     kind, _, amount = variant.rpartition("_")
     if kind in ("n_train", "n_val") and amount.isdigit():
         what = "training" if kind == "n_train" else "validation"

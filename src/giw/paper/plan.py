@@ -10,7 +10,7 @@ from typing import Any
 
 from giw.nets.methods import METHODS
 from giw.paper.settings import PAPER_SETTINGS, SHIFTS, PaperSetting, paper_setting
-from giw.paper.variants import SPLIT_GIW, check_variant, composed, parts_of
+from giw.paper.variants import PUBLISHED, SPLIT_GIW, as_made, check_variant, composed, parts_of
 
 PAPER_METHODS = (
     *("val_only", "pretrain_val", "reweight", "mw_net", "r_diw", "diw"),
@@ -20,6 +20,7 @@ PROTOCOLS = ("honest", "published", "authors")  # those that the report shows
 RESAMPLED = "published_resampled"  # published, with a draw for each trial; in no report
 DEVELOPMENT = "development"  # to choose constants by, and in no report
 SCALES = ("paper", "laptop")
+SHARED = ("n_train", "n_val", "wide_net", "all_rows")  # changes of what methods start from
 LAPTOP_POINTS = 3_000  # training images at laptop scale
 PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,120}")
 
@@ -67,6 +68,12 @@ class Run:
         return paper_setting(self.dataset, self.case, self.shift)
 
     @property
+    def changes(self) -> dict[str, float]:
+        """Names and amounts of all that the variant, or a published method, changes."""
+        splits = self.setting.splits_validation
+        return parts_of(as_made(self.method, self.variant, splits=splits)[1])
+
+    @property
     def key(self) -> str:
         """A name that no other run has, fit for a file."""
         parts = [self.dataset, self.case, self.shift, self.method, self.protocol]
@@ -77,8 +84,7 @@ class Run:
     @property
     def data(self) -> tuple[Any, ...]:
         """What runs share that are trained on the same draws from the same pretrained net."""
-        names = ("n_train_", "n_val_", "wide_net")
-        size = "+".join(p for p in self.variant.split("+") if p.startswith(names))
+        size = tuple(item for item in self.changes.items() if item[0] in SHARED)
         place = self.dataset, self.case, self.shift
         return *place, self.protocol, size, self.epochs, self.seed, self.scale
 
@@ -153,7 +159,7 @@ def plan(
     _check_known("dataset", datasets, {s.dataset for s in PAPER_SETTINGS})
     _check_known("case", cases, {s.case for s in PAPER_SETTINGS})
     _check_known("shift", shifts, set(SHIFTS))
-    _check_known("method", methods, {*METHODS, SPLIT_GIW})
+    _check_known("method", methods, {*METHODS, SPLIT_GIW, *PUBLISHED})
     _check_known("protocol", protocols, {*PROTOCOLS, RESAMPLED, DEVELOPMENT})
     _check_known("scale", [scale], set(SCALES))
     if not settings:

@@ -34,7 +34,7 @@ from giw.paper.shifts import (
     fewer_training_points,
     trial_seeds,
 )
-from giw.paper.variants import make_method, parts_of
+from giw.paper.variants import make_method
 from giw.support import SupportSplit
 
 
@@ -131,7 +131,7 @@ class Prepared:
 
 def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
     """The problem of a run, at its scale and with the sizes that its variant asks for."""
-    parts = parts_of(run.variant)
+    parts = run.changes
     problem, truth = paper_problem(
         run.dataset,
         run.case,
@@ -153,7 +153,7 @@ def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
 
 def make_net(run: Run, problem: ShiftProblem, seed: int) -> nn.Module:
     """The paper's net for a setting; LeNet-5 at laptop scale; grey images' wide one by variant."""
-    if "wide_net" in parts_of(run.variant):
+    if "wide_net" in run.changes:
         return initialised(lambda: wide_lenet(problem.train.x.shape[1], problem.n_classes), seed)
     name = "lenet5" if run.scale == "laptop" else run.setting.net
     return build(name, problem.train.x.shape, problem.n_classes, random_state=seed)
@@ -179,6 +179,7 @@ def config_of(run: Run) -> TrainingConfig:
         decay_every=max(1, round(setting.rate_every * run.epochs / setting.epochs)),
         decay=setting.rate_factor,
         augmentation=setting.augmentation,
+        max_calibration=1 if "all_rows" in run.changes else TrainingConfig.max_calibration,
     )
 
 
