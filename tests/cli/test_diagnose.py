@@ -91,5 +91,7 @@ def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypat
     assert result.exit_code == 0, result.output
     assert told["class_shares"] == whole["class_shares"]
     assert "a random sample of 120 of its 900 rows was read" in " ".join(told["notes"])
-    assert {row["row"] for row in told["outside_rows"]} <= set(range(600, 900))
+    rows = {row["row"] for row in told["outside_rows"]}
+    assert len(rows & set(range(600, 900))) >= 0.8 * len(rows)
+    assert max(rows) > 120  # a number in the file, and not in the sample
     assert told["outside_interval"][0] <= 1 / 3 <= told["outside_interval"][1]

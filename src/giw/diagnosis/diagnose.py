@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_generator, as_labels
+from giw.diagnosis.facts import UNSEEN, Fact, facts
 from giw.diagnosis.features import Features, as_features
-from giw.diagnosis.label_noise import cross_fit, look_for_noise, twins
+from giw.diagnosis.label_noise import cross_fit, look_for_noise
 from giw.diagnosis.label_shift import label_test
 from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
@@ -111,9 +112,10 @@ def diagnose(
     place_val = np.arange(m) if drawn_val is None else drawn_val.rows
     train = _sample(n, max_train, generator, labels.train)
     val = _sample(m, max_val, generator)
+    known = facts(features.train, features.val, *_values(y, y_val, n, m))
 
     step(STEPS[1])
-    split = _split(features, labels, train, val, generator)
+    split = _surely_outside(_split(features, labels, train, val, generator), known, val)
     verdict = which_case(split, features.z_train[train], features.z_val[val])
     share_inside, (low, high) = support_share(split)
     outside, interval = 1 - share_inside, (1 - high, 1 - low)
@@ -166,6 +168,7 @@ def diagnose(
         effective_share=share if len(inside) >= 2 else None,
         noise=noise,
         n_outside_rows=len(listed),
+        facts=known,
     )
     n_columns = len(dict.fromkeys(features.columns))
     n_all, m_all = (k if s is None else s.total for k, s in ((n, drawn), (m, drawn_val)))
@@ -174,6 +177,7 @@ def diagnose(
         len(train), len(val), len(few_train), len(few_val),
     )  # fmt: skip
     return Diagnosis(
+        facts=tuple(replace(f, rows=tuple(place_val[list(f.rows)].tolist())) for f in known),
         recommendation=recommendation,
         verdict=verdict,
         outside=outside,
@@ -193,7 +197,7 @@ def diagnose(
             *features.notes,
             *_reading_notes(drawn, drawn_val),
             *_sampling_notes(sizes),
-            *_copy_notes(len(train) - len(once), features.z_train[train], features.z_val[val]),
+            *_copy_notes(len(train) - len(once)),
         ),
     )
 
@@ -247,6 +251,13 @@ def _codes(
     ), names  # fmt: skip
 
 
+def _values(y: Any, y_val: Any, n: int, m: int) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+    """Labels as they came, for facts to name."""
+    sides = ((y, n, "y"), (y_val, m, "y_val"))
+    train, val = (None if side is None else as_labels(side, k, name) for side, k, name in sides)
+    return train, val
+
+
 def _sample(n: int, most: int, generator: np.random.Generator, label: Ints | None = None) -> Ints:
     """Rows in random order, so that any beginning of them is a sample too.
 
@@ -276,6 +287,15 @@ def _split(
     z, z_val = (a.astype(np.float32) for a in (features.z_train[train], features.z_val[val]))
     splitter.fit({"numbers": z, "levels": features.levels_train[train]}, y)
     return splitter.split({"numbers": z_val, "levels": features.levels_val[val]}, y_val)
+
+
+def _surely_outside(split: SupportSplit, known: Sequence[Fact], val: Ints) -> SupportSplit:
+    """The split with rows of an unseen class or category outside, whatever their p-values."""
+    rows = sorted({row for fact in known if fact.kind in UNSEEN for row in fact.rows})
+    sure = np.isin(val, rows)
+    inside = np.asarray(split.inside) & ~sure
+    p_value = np.where(sure, 0.0, np.asarray(split.p_value))
+    return replace(split, inside=inside, p_value=p_value, alpha=float(inside.mean()))
 
 
 def _feature_tests(
@@ -314,17 +334,10 @@ def _reading_notes(*sides: TableSample | None) -> list[str]:
     ]
 
 
-def _copy_notes(copies: int, z: NDArray[np.float64], z_val: NDArray[np.float64]) -> list[str]:
-    also = int((twins(z, z_val) >= 0).sum())
-    notes = []
-    if copies:
-        notes.append(f"{copies:,} training rows are copies of others and take no part in tests.")
-    if also:
-        notes.append(
-            f"{also:,} of {len(z_val):,} validation rows are training rows too: they look more "
-            "familiar than new rows would."
-        )
-    return notes
+def _copy_notes(copies: int) -> list[str]:
+    if not copies:
+        return []
+    return [f"{copies:,} training rows are copies of others and take no part in tests."]
 
 
 def _sampling_notes(sizes: Sizes) -> list[str]:

@@ -16,6 +16,7 @@ from scipy.stats import hypergeom, ks_2samp
 from giw.tables.table import Column, Table, is_number, missing_in
 
 FACTORS = tuple(sign * power for power in (1, 2, 3) for sign in (1, -1))  # of ten
+UNSEEN = ("new class", "new category")  # kinds that put their rows outside
 DATES = {
     "2024-12-31": r"\d{4}-\d\d?-\d\d?([T ].*)?",
     "31.12.2024": r"\d\d?\.\d\d?\.\d{4}.*",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.tables import Encoder, as_table
+from giw.tables import Encoder, Table, as_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,8 @@ class Features:
     notes : tuple of str
     levels_train, levels_val : arrays of shape (n, c) and (m, c)
         From :meth:`giw.tables.Encoder.level_counts`.
+    train, val : Table
+        As they came.
     """
 
     raw_train: NDArray[np.float64]
@@ -39,6 +41,8 @@ class Features:
     notes: tuple[str, ...]
     levels_train: NDArray[np.int64]
     levels_val: NDArray[np.int64]
+    train: Table
+    val: Table
 
 
 def as_features(X: Any, X_val: Any, feature_names: Sequence[str] | None = None) -> Features:
@@ -58,4 +62,6 @@ def as_features(X: Any, X_val: Any, feature_names: Sequence[str] | None = None) 
         (*train.notes, *val.notes, *encoder.notes_),
         encoder.level_counts(train),
         encoder.level_counts(val),
+        train,
+        val,
     )

@@ -9,10 +9,10 @@ from giw.pages import Listing, Page, Section
 
 SHOWN = 12  # rows of a list; the object and --json have more
 CASES = {
-    "i": "(i) both cover the same ground",
-    "ii": "(ii) training covers more ground than validation",
-    "iii": "(iii) validation covers more ground than training",
-    "iv": "(iv) each covers ground that the other does not",
+    "i": "(i) neither lacks a material part of the other",
+    "ii": "(ii) training has a material part that validation lacks",
+    "iii": "(iii) validation has a material part that training lacks",
+    "iv": "(iv) each has a material part that the other lacks",
 }
 CODE = {
     "giw": "clf = giw.GIWClassifier()\nclf.fit(\n    X, y, X_val=X_val, y_val=y_val\n)",
@@ -29,6 +29,10 @@ def diagnosis_page(found: Diagnosis, *, title: str = "", command: str = "") -> P
     """The page: the answer, what to do, and then the evidence piece by piece."""
     told = found.recommendation
     sections = [
+        *(
+            [Section(title="What is certain", text=[f.text for f in found.facts])]
+            * bool(found.facts)
+        ),
         Section(
             title="What to do",
             text=[told.action],
@@ -60,6 +64,10 @@ def _support(found: Diagnosis) -> Section:
     train_low, train_high = found.verdict.train_outside
     possible = found.verdict.possible
     decided = len(possible) == 1
+    if decided and found.verdict.val_outside[1] < found.verdict.materiality:
+        small = " Some rows lie outside all the same." * bool(found.n_outside_rows)
+    else:
+        small = ""
     cases = "; ".join(CASES[case] for case in possible)
     return Section(
         title="Does training cover what the model will meet?",
@@ -68,7 +76,8 @@ def _support(found: Diagnosis) -> Section:
             f"region where training has data; with 95 % confidence the share is between "
             f"{percent(low)} and {percent(high)}. "
             + (
-                f"This is case {cases.replace(') ', '): ', 1)}."
+                f"This is case {cases.replace(') ', '): ', 1)}, "
+                f"where shares below {percent(found.verdict.materiality)} count as none.{small}"
                 if decided
                 else f"Which case this is cannot be told yet: {cases} remain possible."
             ),

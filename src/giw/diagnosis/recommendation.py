@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from giw.diagnosis.facts import UNSEEN, Fact
 from giw.diagnosis.label_noise import LabelNoise
 from giw.diagnosis.shift_tests import ShiftTest
 from giw.diagnosis.verdict import CaseVerdict
@@ -28,8 +29,8 @@ class Recommendation:
     next_steps : tuple of str
         What would help further.
     remedy : {"giw", "weighting", "class weights", "plain"}
-        What ``action`` comes down to: :class:`giw.GIWClassifier`, weights by features or by class
-        for a model of any kind, or one model of all rows.
+        What ``action`` comes down to: :class:`giw.ReweightedClassifier` with and without rows
+        outside, weights by class, or one model of all rows.
     """
 
     answer: str
@@ -48,66 +49,45 @@ def recommend(
     effective_share: float | None,
     noise: LabelNoise | None,
     n_outside_rows: int,
+    facts: tuple[Fact, ...] = (),
 ) -> Recommendation:
     """Weigh the findings, the support first: what training cannot show, no weight can mend."""
-    found = {test.kind: test for test in tests if test.found}
+    found = {test.kind for test in tests if test.found}
     asked = {test.kind for test in tests}
-    outside_for_sure = verdict.val_outside[0] >= verdict.materiality
-    outside_perhaps = verdict.val_outside[1] >= verdict.materiality
+    perhaps = verdict.val_outside[1] >= verdict.materiality
+    for_sure = verdict.val_outside[0] >= verdict.materiality
     low, high = outside_interval
     evidence = [_support_evidence(verdict, outside, low, high)]
     evidence += [_in_words(test) for test in tests]
     steps: list[str] = []
-    if outside_for_sure:
+    rest = _on_coverage(verdict, facts, n_outside_rows)
+    if for_sure:
         remedy = "giw"
         answer = (
             f"About {percent(outside)} of what the model will meet lies where training data "
             f"have nothing ({percent(low)} to {percent(high)})."
         )
-        action = (
-            "Use generalized importance weighting: no weighting of training rows can teach what "
-            "they never show, so the validation rows outside have to join training."
-        )
-        steps.append(
-            f"Label more data like the {n_outside_rows} rows listed as outside; each of them "
-            "teaches what no training row can."
-            if n_outside_rows
-            else "Label more data from where training has none."
-        )
-    elif not found:
-        remedy = "giw" if outside_perhaps else "plain"
-        if outside_perhaps:
-            answer = "No shift could be shown, but the data are too few to exclude one."
-            action = (
-                "Train with generalized importance weighting, which costs little where it is not "
-                "needed, and collect more validation rows before trusting either answer."
-            )
-        else:
-            answer = "Training and validation data look alike."
-            action = "Train plainly on all rows together; there is nothing to correct."
-    elif "label" in found:
-        remedy = "giw"
-        answer = "The same features get other labels in validation than in training."
-        action = (
-            "Use generalized importance weighting with labels (giw does so by default): training "
-            "rows whose labels validation contradicts get little weight. Do not weight by features "
-            "alone; it would keep the wrong labels."
-        )
-    elif "class prior" in found and "within class" in asked and "within class" not in found:
-        remedy = "class weights"
-        answer = "The classes are mixed in other shares, and look the same otherwise."
-        action = (
-            "Weight every training row by its class's share in validation over its share in "
-            "training; nothing more is needed."
-        )
     else:
-        remedy = "weighting"
-        answer = "The features are distributed differently; training covers them all the same."
-        action = (
-            "Weight training rows to look like validation rows. Generalized importance weighting "
-            "does this by itself where nothing lies outside."
+        remedy, shifted = _what_shifted(found, asked, covered=not rest)
+        answer = f"{shifted}; {rest}." if shifted and rest else f"{shifted or _capital(rest)}."
+        if not shifted and (n_outside_rows or any(fact.kind in UNSEEN for fact in facts)):
+            remedy = "giw"
+        elif not shifted:
+            answer = f"No shift was found; {rest}."
+        if remedy == "plain" and facts and not rest:
+            answer = f"No shift was found by a test; see to this first: {facts[0].text}"
+    action = ACTIONS[remedy]
+    if remedy == "plain" and perhaps:
+        action += " Collect more validation rows before ruling out a shift."
+    if n_outside_rows:
+        steps.append(
+            f"Label more data like the {n_outside_rows:,} rows listed as outside."
+            if n_outside_rows > 1
+            else "Label more data like the row listed as outside."
         )
-    if outside_perhaps and not outside_for_sure:
+    elif for_sure:
+        steps.append("Label more data from where training has none.")
+    if perhaps and not for_sure:
         more = verdict.points_needed
         steps.append(
             "Whether material parts lie outside the training data cannot be told yet"
@@ -143,6 +123,55 @@ def recommend(
     return Recommendation(answer, action, tuple(evidence), tuple(steps), remedy)
 
 
+ACTIONS = {
+    "giw": "Train with generalized importance weighting (giw.ReweightedClassifier): training rows "
+    "are weighted by what validation shows, features and labels, and validation rows outside "
+    "join training.",
+    "weighting": "Train with giw.ReweightedClassifier, which weights training rows to look like "
+    "validation rows.",
+    "class weights": "Weight every training row by its class's share in validation over its share "
+    "in training; nothing more is needed.",
+    "plain": "Train plainly on all rows together.",
+}
+
+
+def _what_shifted(found: set[str], asked: set[str], *, covered: bool) -> tuple[str, str]:
+    """Remedy and the beginning of the answer, empty where no test found a shift."""
+    if not found:
+        return "plain", "Training and validation data look alike" if covered else ""
+    if "label" in found:
+        return "giw", "The same features get other labels in validation than in training"
+    if "class prior" in found and "within class" in asked and "within class" not in found:
+        if covered:
+            return (
+                "class weights",
+                "The classes are mixed in other shares, and look the same otherwise",
+            )
+        return "giw", "The classes are mixed in other shares"
+    told = "The features are distributed differently"
+    if covered:
+        return "weighting", f"{told}; training covers them all the same"
+    return "giw", told
+
+
+def _on_coverage(verdict: CaseVerdict, facts: tuple[Fact, ...], listed: int) -> str:
+    """What speaks against saying that training covers validation; empty where nothing does."""
+    unseen = [fact.text for fact in facts if fact.kind in UNSEEN]
+    if unseen:
+        return unseen[0].removesuffix(".")
+    high = verdict.val_outside[1]
+    if listed:
+        rows = "1 validation row lies" if listed == 1 else f"{listed:,} validation rows lie"
+        return f"{rows} outside the training data"
+    if high >= verdict.materiality:
+        return f"up to {percent(high)} may lie outside the training data, too few rows to say more"
+    return ""
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _support_evidence(verdict: CaseVerdict, outside: float, low: float, high: float) -> str:
     cases = " or ".join(f"({case})" for case in verdict.possible)
     told = f"case {cases}" if len(verdict.possible) == 1 else f"cases {cases} remain possible"
@@ -152,22 +181,19 @@ def _support_evidence(verdict: CaseVerdict, outside: float, low: float, high: fl
     )
 
 
-WORDS: Mapping[str, tuple[str, str]] = {
-    "covariate": ("the features look different", "the features look alike"),
-    "class prior": ("class shares differ", "class shares agree"),
-    "within class": (
-        "within a class the features look different",
-        "within a class the features look alike",
-    ),
-    "label": ("equal features get other labels", "equal features get the same labels"),
+WORDS: Mapping[str, str] = {
+    "covariate": "the features look different",
+    "class prior": "class shares differ",
+    "within class": "within a class the features look different",
+    "label": "equal features get other labels",
 }
 
 
 def _in_words(test: ShiftTest) -> str:
-    yes, no = WORDS[test.kind]
+    yes = WORDS[test.kind]
     low, high = test.interval
     size = f"at least {percent(test.effect)} of rows ({percent(low)} to {percent(high)})"
-    told = f"{yes}: {size}" if test.found else f"no evidence against: {no}"
+    told = f"{yes}: {size}" if test.found else f"not shown that {yes}"
     return f"{told[0].upper()}{told[1:]}, {p_in_words(test.p_value)}."
 
 

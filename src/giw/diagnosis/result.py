@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from giw.diagnosis.facts import Fact
 from giw.diagnosis.label_noise import LabelNoise
 from giw.diagnosis.outside import OutsideRow
 from giw.diagnosis.recommendation import NBSP, Recommendation, p_in_words
@@ -34,6 +35,8 @@ class Diagnosis:
 
     Attributes
     ----------
+    facts : tuple of Fact
+        Differences that need no test, the gravest first; rows as the user counts them.
     recommendation : Recommendation
         The answer, what to do, and why.
     verdict : CaseVerdict
@@ -68,6 +71,7 @@ class Diagnosis:
         What was left out or sampled.
     """
 
+    facts: tuple[Fact, ...]
     recommendation: Recommendation
     verdict: CaseVerdict
     outside: float
@@ -88,7 +92,9 @@ class Diagnosis:
     def summary(self) -> str:
         """The diagnosis in plain text."""
         told = self.recommendation
-        lines = [told.answer, told.action, "", "Evidence"]
+        lines = [told.answer, told.action]
+        lines += ["", "Facts", *(f"  {fact.text}" for fact in self.facts)] if self.facts else []
+        lines += ["", "Evidence"]
         lines += [f"  {line}" for line in told.evidence]
         low, high = self.verdict.train_outside
         lines.append(

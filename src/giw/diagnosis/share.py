@@ -28,6 +28,7 @@ def support_share(
     confidence: float = 0.95,
     lower_from: float = 0.8,
     upper_from: float = 0.2,
+    fdr: float = 0.1,
 ) -> SupportShare:
     r"""Share of the test distribution inside the training support, with an interval.
 
@@ -50,6 +51,9 @@ def support_share(
     lower_from, upper_from : float, default=0.8 and 0.2
         The cuts :math:`\lambda_l` and :math:`\lambda_u`. A higher one trusts outside points less to
         look strange, and widens the interval.
+    fdr : float, default=0.1
+        The estimate is at most what :meth:`giw.SupportSplit.outside_list` leaves, of which so much
+        may be there by mistake.
     """
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}")
@@ -60,7 +64,9 @@ def support_share(
         return SupportShare(inside / m, binomial_interval(inside, m, tail))
     low = binomial_interval(int((p_value > lower_from).sum()), m, tail)[0] / (1 - lower_from)
     high = binomial_interval(int((p_value > upper_from).sum()), m, tail)[1] / (1 - upper_from)
-    share = min(1.0, 2 * float((p_value > 0.5).mean()))
+    # rows on the list of outside rows count, whatever all the others look like
+    listed = (1 - fdr) * len(split.outside_list(fdr)) / m
+    share = min(1.0 - listed, 2 * float((p_value > 0.5).mean()))
     high = min(1.0, high)
     return SupportShare(share, (min(low, share, high), max(high, share)))
 
