@@ -47,7 +47,9 @@ def support_share(
     Parameters
     ----------
     split : SupportSplit
+        From :class:`giw.SupportSplitter`.
     confidence : float, default=0.95
+        Of the interval; more of it widens it.
     lower_from, upper_from : float, default=0.8 and 0.2
         The cuts :math:`\lambda_l` and :math:`\lambda_u`. A higher one trusts outside points less to
         look strange, and widens the interval.

@@ -111,6 +111,19 @@ class SupportSplit:
             f"alpha={self.alpha:.3f}, level={self.level:g}, {len(self.p_values)} representations)"
         )
 
+    def summary(self) -> str:
+        """The split in a few lines of plain text: how many points, and what put them outside."""
+        mean = "hard membership" if self.posterior is None else "posterior of being inside"
+        inside, m = int(on_host(self.inside).sum()), len(self)
+        lines = [
+            f"{inside} of {m} validation points inside the training support",
+            f"alpha = {self.alpha:.3f}, the mean {mean}",
+        ]
+        for name, p in self.p_values.items():
+            count = int((on_host(p) <= self.level).sum())
+            lines.append(f"{name}: {count} points have a p-value of at most {self.level:g}")
+        return "\n".join(lines)
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{(on_host(p) <= self.level).mean():.3f}</td></tr>"
