@@ -74,6 +74,8 @@ STYLES = {
     "giw_split": Style(VERMILION, "--"),
     "giw_unsplit": Style(VERMILION, ":"),
     "giw_plus": Style(CRIMSON),
+    "giw_published": Style(VERMILION, "-."),
+    "diw_published": Style(BLUE, "-."),
     "pooled_plus": Style(GREY, "-."),
     "dfr": Style(PINK, "--"),
     "surgical": Style(PINK, ":"),
