@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from giw.pages.sheet import Sheet, markdown_sheet
+from giw.pages.tables import Sheet, markdown_sheet
 from giw.paper.report import paper_sheets, read_folder
 
 ROOT = Path(__file__).parents[1]

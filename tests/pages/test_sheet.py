@@ -1,6 +1,6 @@
 import pytest
 
-from giw.pages.sheet import MISSING, Entry, Group, Sheet, latex_sheet, markdown_sheet, text_sheet
+from giw.pages.tables import MISSING, Entry, Group, Sheet, latex_sheet, markdown_sheet, text_sheet
 
 SHEET = Sheet(
     "small",

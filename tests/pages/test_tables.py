@@ -124,7 +124,7 @@ def test_markdown_by_eye():
         "| method | test accuracy (%) | against the best |\n"
         "| --- | ---: | --- |\n"
         "| GIW | **91.0 ± 1.6** | best |\n"
-        "| DIW | 61.2 ± 1.3 | p < 0.001 |\n"
+        "| DIW | 61.2 ± 1.3 | p \\< 0.001 |\n"
         "| Pooled | **90.8 ± 0.8** | tied, p = 0.70 |\n"
     )
 
@@ -134,8 +134,8 @@ def test_latex_by_eye():
         r"method & test accuracy (\%) & against the best \\",
         r"\midrule",
         r"GIW & \textbf{91.0 $\pm$ 1.6} & best \\",
-        r"DIW & 61.2 $\pm$ 1.3 & $p$ $<$ 0.001 \\",
-        r"Pooled & \textbf{90.8 $\pm$ 0.8} & tied, $p$ = 0.70 \\",
+        r"DIW & 61.2 $\pm$ 1.3 & p \textless{} 0.001 \\",
+        r"Pooled & \textbf{90.8 $\pm$ 0.8} & tied, p = 0.70 \\",
     ]
 
 

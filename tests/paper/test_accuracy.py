@@ -3,7 +3,7 @@
 import pytest
 from tests.paper.made_up import made_up
 
-from giw.pages.sheet import text_sheet
+from giw.pages.tables import text_sheet
 from giw.paper.accuracy_tables import against_paper, overview, signed, usual_trials
 from giw.paper.frame import Place, gather
 from giw.paper.plan import PAPER_METHODS, Run

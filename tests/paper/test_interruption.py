@@ -12,7 +12,7 @@ from tests.killed import count_calls, killed_after
 from tests.paper import tiny_grid
 from tests.paper.process_tree import AVAILABLE, is_alive
 
-from giw.pages.sheet import text_sheet
+from giw.pages.tables import text_sheet
 from giw.paper.parallel import Place, run_jobs
 from giw.paper.report import paper_sheets
 from giw.paper.rows import Store

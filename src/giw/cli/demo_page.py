@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from giw.pages.accuracies import as_accuracies
 from giw.pages.figures import learning_curves, split_histogram, trial_dots
 from giw.pages.page import Page, Picture, Section
 from giw.pages.style import name_of
-from giw.pages.tables import Row, in_one_sentence, summarize
+from giw.pages.tables import Row, as_accuracies, in_one_sentence, summarize
 
 METHODS = {
     "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "

@@ -216,7 +216,7 @@ def report(
     The same results give the same bytes.
     """
     with one_line_errors("giw paper report"):
-        from giw.pages.sheet import text_sheet
+        from giw.pages.tables import text_sheet
         from giw.paper.report import paper_report, paper_sheets
         from giw.paper.rows import Store, read_folder
 

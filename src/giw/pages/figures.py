@@ -19,8 +19,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from giw.checks import as_array
-from giw.pages.accuracies import as_accuracies, as_paired
 from giw.pages.style import BLUE, INK, LINE, VERMILION, Style, name_of, styles_of
+from giw.pages.tables import as_accuracies, as_paired
 from giw.writing import write_whole
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks

@@ -21,9 +21,8 @@ from matplotlib.figure import Figure
 
 import giw
 from giw.pages.figures import png_bytes, svg_bytes
-from giw.pages.sheet import Sheet
 from giw.pages.style import INK, LINE, styles_of
-from giw.pages.tables import MEANING, Row
+from giw.pages.tables import MEANING, Row, Sheet
 from giw.writing import write_whole
 
 SVG = "http://www.w3.org/2000/svg"

@@ -1,20 +1,217 @@
-"""From accuracies per trial to a table that marks the best and the ones tied with it."""
+"""Tables: from accuracies per trial to marked cells, and cells as text, Markdown and LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from io import StringIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from scipy import stats
 
-from giw.pages.accuracies import as_paired
+from giw.checks import as_array
 from giw.pages.style import name_of
+
+# Cells --------------------------------------------------------------------------------------------
+
+WIDE = 8  # columns; a LaTeX table with more is shrunk to the width of the text
+STAR = "*"  # plain text has no bold letters
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell: what it says, whether it is set in bold, and whether it is there at all."""
+
+    text: str
+    bold: bool = False
+    missing: bool = False
+
+
+MISSING = Entry("missing", missing=True)
+NONE = Entry("–")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that belong together; the label stands above them, an empty one is left out."""
+
+    label: str
+    rows: Sequence[Sequence[Entry]]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table.
+
+    Parameters
+    ----------
+    name : str
+        A word for labels and links.
+    title : str
+    head : sequence of str
+        One name per column; the first column holds the names of the rows.
+    groups : sequence of Group
+    notes : sequence of str
+        What a reader must know to read the cells.
+    align : str
+        ``l`` or ``r`` for each column; names at the left and numbers at the right if empty.
+
+    Without a title Markdown has no heading, and LaTeX no float around the table.
+    """
+
+    name: str
+    title: str
+    head: Sequence[str]
+    groups: Sequence[Group]
+    notes: Sequence[str] = ()
+    align: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "align", self.align or "l" + "r" * (len(self.head) - 1))
+        for row in self.rows:
+            if len(row) != len(self.head):
+                raise ValueError(
+                    f"{self.name} has {len(self.head)} columns, a row has {len(row)} cells"
+                )
+
+    @property
+    def rows(self) -> list[Sequence[Entry]]:
+        """All rows, whatever their group."""
+        return [row for group in self.groups for row in group.rows]
+
+    @property
+    def has_bold(self) -> bool:
+        """Whether any cell is set in bold."""
+        return any(entry.bold for row in self.rows for entry in row)
+
+
+def entries(*texts: str) -> list[Entry]:
+    """Plain cells."""
+    return [Entry(text) for text in texts]
+
+
+def text_sheet(sheet: Sheet) -> str:
+    """The table in plain text; a star marks what other formats set in bold."""
+
+    def shown(entry: Entry) -> str:
+        return entry.text + (f" {STAR}" if entry.bold else "")
+
+    # Where bold cells have a star, the others keep its place free, so that numbers line up
+    def padded(column: int, entry: Entry) -> str:
+        return shown(entry) + ("  " if stars[column] and not entry.bold else "")
+
+    columns = range(len(sheet.head))
+    stars = [any(row[c].bold for row in sheet.rows) for c in columns]
+    inset = "  " if any(group.label for group in sheet.groups) else ""
+    lines = [[inset + row[0].text, *(padded(c, row[c]) for c in columns[1:])] for row in sheet.rows]
+    heads = [
+        sheet.head[0],
+        *(h + ("  " if stars[c + 1] else "") for c, h in enumerate(sheet.head[1:])),
+    ]
+    widths = [max(len(line[c]) for line in [heads, *lines]) for c in columns]
+
+    def laid(cells: Sequence[str]) -> str:
+        sides = zip(cells, widths, sheet.align, strict=True)
+        laid = (c.rjust(w) if side == "r" else c.ljust(w) for c, w, side in sides)
+        return "  ".join(laid).rstrip()
+
+    body: list[str] = []
+    remaining = iter(lines)
+    for group in sheet.groups:
+        body += [group.label] if group.label else []
+        body += [laid(next(remaining)) for _ in group.rows]
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    notes = [*([f"{STAR} set in bold elsewhere."] if sheet.has_bold else []), *sheet.notes]
+    title = [sheet.title] if sheet.title else []
+    return "\n".join([*title, rule, laid(heads), rule, *body, rule, *notes]) + "\n"
+
+
+def markdown_sheet(sheet: Sheet, level: int = 3) -> str:
+    """The table in Markdown with its title as a heading and its notes beneath."""
+
+    def shown(entry: Entry) -> str:
+        text = escape(entry.text, MARKDOWN)
+        return f"**{text}**" if entry.bold else f"*{text}*" if entry.missing else text
+
+    lines = [f"{'#' * level} {escape(sheet.title, MARKDOWN)}", ""] if sheet.title else []
+    lines += [_bars(escape(head, MARKDOWN) for head in sheet.head)]
+    lines += [_bars("---:" if side == "r" else "---" for side in sheet.align)]
+    for group in sheet.groups:
+        if group.label:
+            label = f"*{escape(group.label, MARKDOWN)}*"
+            lines += [_bars([label, *[""] * (len(sheet.head) - 1)])]
+        lines += [_bars(map(shown, row)) for row in group.rows]
+    for note in sheet.notes:
+        lines += ["", escape(note, MARKDOWN)]
+    return "\n".join(lines) + "\n"
+
+
+def _bars(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def latex_sheet(sheet: Sheet) -> str:
+    """The table in LaTeX, a floating one with caption and label (packages booktabs, graphicx)."""
+
+    def shown(entry: Entry) -> str:
+        text = escape(entry.text, LATEX)
+        if entry.bold:
+            return rf"\textbf{{{text}}}"
+        return rf"\textit{{{text}}}" if entry.missing else text
+
+    caption = ". ".join([sheet.title.rstrip("."), *(note.rstrip(".") for note in sheet.notes)])
+    lines: list[str] = []
+    if sheet.title:
+        lines += [r"\begin{table}", r"\centering\footnotesize"]
+        lines += [rf"\caption{{{escape(caption, LATEX)}.}}", rf"\label{{tab:{sheet.name}}}"]
+    shrunk = len(sheet.head) > WIDE
+    lines += [r"\resizebox{\textwidth}{!}{%"] if shrunk else []
+    lines += [rf"\begin{{tabular}}{{{sheet.align}}}", r"\toprule"]
+    lines += [_ampersands(escape(head, LATEX) for head in sheet.head)]
+    for group in sheet.groups:
+        lines += [r"\midrule"]
+        if group.label:
+            label = escape(group.label, LATEX)
+            lines += [rf"\multicolumn{{{len(sheet.head)}}}{{l}}{{\textit{{{label}}}}} \\"]
+        lines += [_ampersands(map(shown, row)) for row in group.rows]
+    lines += [r"\bottomrule", r"\end{tabular}" + ("}" if shrunk else "")]
+    lines += [r"\end{table}"] if sheet.title else []
+    return "\n".join(lines) + "\n"
+
+
+def _ampersands(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+MARKDOWN = {c: f"\\{c}" for c in "\\`*_{}[]<>#|~"} | {"\n": " ", "\r": " "}
+LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "→": r"$\to$",
+    "×": r"$\times$",
+    "α": r"$\alpha$",
+    "“": "``",
+    "”": "''",
+    "\u00a0": "~",
+    "\n": " ",
+    "\r": " ",
+}
+
+
+def escape(text: str, signs: Mapping[str, str]) -> str:
+    """One pass, so that a backslash put in is not escaped again."""
+    return "".join(signs.get(sign, sign) for sign in text)
+
+
+# Methods, paired by trial -------------------------------------------------------------------------
 
 LEVEL = 0.05
 MEANING = (
@@ -157,7 +354,44 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+SHAPES = {1: "one number per trial", 2: "shape (trials, epochs); one trial has shape (1, epochs)"}
+
+
+def as_accuracies(value: ArrayLike, name: str, *, ndim: int) -> NDArray[np.float64]:
+    """Accuracies as fractions between 0 and 1, one per trial or one per trial and epoch."""
+    array = as_array(value, name).astype(np.float64)
+    if array.ndim != ndim or array.size == 0:
+        raise ValueError(f"{name} must hold {SHAPES[ndim]}; got shape {array.shape}")
+    if array.min() < 0 or array.max() > 1:
+        raise ValueError(
+            f"{name} must lie between 0 and 1, got {array.min():.3g} to {array.max():.3g}; "
+            "divide percentages by 100"
+        )
+    return array
+
+
+def as_paired(accuracy: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
+    """One accuracy per trial for each method, as many for one method as for the other."""
+    if not accuracy:
+        raise ValueError("accuracy is empty: pass at least one method")
+    trials = {
+        method: as_accuracies(values, f"accuracy[{method!r}]", ndim=1)
+        for method, values in accuracy.items()
+    }
+    sizes = {method: len(values) for method, values in trials.items()}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(
+            f"trials are paired, so every method needs as many: got {sizes}; "
+            "drop the trials that some method lacks"
+        )
+    return trials
+
+
 HEAD = ("method", "test accuracy (%)", "against the best")
+
+
+def _cells(row: Row, digits: int) -> tuple[str, str, str]:
+    return row.name, row.accuracy(digits), row.verdict
 
 
 def rich_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1) -> Table:
@@ -173,62 +407,25 @@ def rich_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1
     return table
 
 
-def _cells(row: Row, digits: int) -> tuple[str, str, str]:
-    return row.name, row.accuracy(digits), row.verdict
+def rows_sheet(rows: Sequence[Row], *, title: str = "", digits: int = 1) -> Sheet:
+    """The table of methods, best and tied accuracies in bold."""
+    lines = []
+    for row in rows:
+        name, accuracy, verdict = _cells(row, digits)
+        lines.append([Entry(name), Entry(accuracy, bold=row.marked), Entry(verdict)])
+    return Sheet("", title, HEAD, [Group("", lines)], align="lrl")
 
 
 def text_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1) -> str:
-    """The same table in plain text, for a file or a log."""
-    out = StringIO()
-    console = Console(file=out, width=120, color_system=None, force_terminal=False)
-    console.print(rich_table(rows, title=title, digits=digits))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    """The table of methods in plain text, for a file or a log; a star marks what is bold."""
+    return text_sheet(rows_sheet(rows, title=title or "", digits=digits))
 
 
 def markdown_table(rows: Sequence[Row], *, digits: int = 1) -> str:
-    """The table in Markdown, best and tied accuracies in bold."""
-    lines = [f"| {' | '.join(HEAD)} |", "| --- | ---: | --- |"]
-    for row in rows:
-        name, accuracy, verdict = _cells(row, digits)
-        accuracy = f"**{accuracy}**" if row.marked else accuracy
-        lines.append(f"| {escape(name, MARKDOWN)} | {accuracy} | {verdict} |")
-    return "\n".join(lines) + "\n"
+    """The table of methods in Markdown, best and tied accuracies in bold."""
+    return markdown_sheet(rows_sheet(rows, digits=digits))
 
 
 def latex_table(rows: Sequence[Row], *, digits: int = 1) -> str:
-    r"""The table in LaTeX (package booktabs), best and tied accuracies in bold."""
-    lines = [r"\begin{tabular}{lrl}", r"\toprule"]
-    lines += [" & ".join(escape(head, LATEX) for head in HEAD) + r" \\", r"\midrule"]
-    for row in rows:
-        name, accuracy, verdict = _cells(row, digits)
-        number = accuracy.replace("±", r"$\pm$")
-        number = rf"\textbf{{{number}}}" if row.marked else number
-        test = verdict.replace("p <", "$p$ $<$").replace("p =", "$p$ =")
-        lines.append(rf"{escape(name, LATEX)} & {number} & {test} \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-MARKDOWN = {c: f"\\{c}" for c in "\\`*_{}[]<>#|~"} | {"\n": " ", "\r": " "}
-LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "→": r"$\to$",
-    "×": r"$\times$",
-    "α": r"$\alpha$",
-    "“": "``",
-    "”": "''",
-    "\u00a0": "~",
-    "\n": " ",
-    "\r": " ",
-}
-
-
-def escape(text: str, signs: Mapping[str, str]) -> str:
-    """One pass, so that a backslash put in is not escaped again."""
-    return "".join(signs.get(sign, sign) for sign in text)
+    """The table of methods in LaTeX (package booktabs), best and tied accuracies in bold."""
+    return latex_sheet(rows_sheet(rows, digits=digits))

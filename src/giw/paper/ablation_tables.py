@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from giw.pages.sheet import NONE, Entry, Group, Sheet
 from giw.pages.style import name_of, setting_name, shift_name, variant_name
-from giw.pages.tables import Row
+from giw.pages.tables import NONE, Entry, Group, Row, Sheet
 from giw.paper.accuracy_tables import (
     BOLD,
     MEASURE,

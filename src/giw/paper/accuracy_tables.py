@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from giw.pages.sheet import MISSING, NONE, Entry, Group, Sheet
 from giw.pages.style import name_of, setting_name, shift_name, variant_name
-from giw.pages.tables import LEVEL, Row
+from giw.pages.tables import LEVEL, MISSING, NONE, Entry, Group, Row, Sheet
 from giw.paper.frame import Experiment, Key, Place
 from giw.paper.plan import PAPER_METHODS, PROTOCOLS
 from giw.paper.printed import PaperFigure, paper_accuracy

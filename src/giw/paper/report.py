@@ -11,7 +11,7 @@ import numpy as np
 
 from giw.pages.figures import png_bytes
 from giw.pages.page import Page, Picture, Section, write_page
-from giw.pages.sheet import Sheet, latex_sheet, markdown_sheet, text_sheet
+from giw.pages.tables import Sheet, latex_sheet, markdown_sheet, text_sheet
 from giw.paper.ablation_tables import ablation_sheets
 from giw.paper.accuracy_tables import (
     against_paper,

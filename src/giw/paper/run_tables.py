@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from giw.pages.sheet import NONE, Entry, Group, Sheet
 from giw.pages.style import name_of, setting_name, variant_name
+from giw.pages.tables import NONE, Entry, Group, Sheet
 from giw.paper.accuracy_tables import place_name
 from giw.paper.frame import SPLIT_QUALITY, Experiment, Key
 from giw.paper.plan import PAPER_METHODS, PROTOCOLS
