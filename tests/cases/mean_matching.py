@@ -24,3 +24,8 @@ def minimum_by_cvxopt(kernel, kappa, *, ridge, upper, tolerance=1e-9):
 def objective(w, kernel, kappa, *, ridge):
     """½ wᵀ(K + ρI)w − κᵀw."""
     return 0.5 * w @ kernel @ w + 0.5 * ridge * w @ w - kappa @ w
+
+
+def gaussian_kernel(x, y, *, gamma):
+    """By its definition, (n, m)."""
+    return np.exp(-gamma * np.square(x[:, None] - y[None]).sum(-1))

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from tests.cases.mean_matching import gaussian_kernel
 
-from giw.weights.kernels import gaussian_kernel
 from giw.weights.quadratic import (
     DenseKernel,
     FactoredKernel,

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 import giw
 from giw.tables import chunks
 from giw.weights import samples as module
-from giw.weights.basis import fold_numbers
-from giw.weights.samples import Moments
+from giw.weights.ratio import fold_numbers, held_out_values
+from giw.weights.samples import Moments, Samples
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +100,23 @@ def test_neighbours_share_a_fold_as_often_as_chance_has_it():
     fold = fold_numbers(np.arange(1_000.0)[:, None], 5)
 
     assert 0.15 < (fold[1:] == fold[:-1]).mean() < 0.25
+
+
+def test_points_held_out_take_no_part_in_the_fit():
+    """A "fit" that returns the sums over what it is given: all but the point's own fold."""
+    x, v = (part[:, :1] for part in samples(23, 12))
+    both = Samples.of(x, v, None, False)
+
+    def sums(phi, phi_val, share, ridges):
+        assert_allclose(share.sum(), 1)
+        return np.array([[phi[:, 1].sum(), 0], [(share > 0) @ phi_val[:, 1], 0]])
+
+    at_train, at_val = held_out_values(np.asarray, both, [1.0, 0.1], sums, most_folds=5)
+
+    fold, fold_val = fold_numbers(both.train, 5), fold_numbers(both.val, 5)
+    rest, rest_val = (
+        np.array([points[of != number].sum() for number in range(5)])
+        for points, of in ((both.train[:, 0], fold), (both.val[:, 0], fold_val))
+    )
+    assert_allclose(at_train, [rest[fold], rest_val[fold]])
+    assert_allclose(at_val, [rest[fold_val], rest_val[fold_val]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_members, as_row_pair, check_positive, like_input
-from giw.weights.basis import GaussianBasis, candidate_widths, centers_of_both
 from giw.weights.effective import warn_if_few
 from giw.weights.kernels import bandwidth_to_gamma, median_distance, pair_squares
-from giw.weights.least_squares import RIDGES, choose
+from giw.weights.least_squares import RIDGES, leave_one_out_scores
 from giw.weights.quadratic import (
     DenseKernel,
     FactoredKernel,
@@ -21,11 +21,18 @@ from giw.weights.quadratic import (
     pivoted_cholesky,
     sum_bounds,
 )
-from giw.weights.ratio import Ratio, check_auto
-from giw.weights.samples import Samples, Units, blocks
+from giw.weights.ratio import (
+    GaussianBasis,
+    LinearRatio,
+    Ratio,
+    best_of,
+    candidate_widths,
+    centers_of_both,
+    check_auto,
+)
+from giw.weights.samples import Samples, blocks
 
 Array = NDArray[np.float64]
-BANDWIDTHS = ("auto", "median", "paper")
 MOST_DENSE = 2_000  # points up to which the kernel matrix is held in full
 KAPPA_ROWS = 8_192  # of a kernel between training and validation points, held at a time
 ROUNDING = 1e-14  # of a diagonal of ones, below which a factor would hold only rounding errors
@@ -98,26 +105,15 @@ def kmm(
     estimator._check_parameters()
     train, val = as_row_pair(x_train, x_val, batched=True)
     member = as_members(val_weight, val.shape[:-1])
-    problems = zip(*(_problems(part, train.ndim - 2) for part in (train, val, member)), strict=True)
-    weights = [estimator._solve(a, b, v) for a, b, v in problems]
-    weight = np.stack(weights).reshape(train.shape[:-1])
+    weight = np.empty(train.shape[:-1])
+    for at in np.ndindex(weight.shape[:-1]):
+        problem = train[at], val[at], member[at]
+        if isinstance(ridge, str):
+            weight[at] = estimator.fit(*problem).weight_
+        else:  # without the estimator's bookkeeping, which takes as long as a small problem
+            weight[at] = estimator._matched(*problem)
+            warn_if_few(weight[at], "KMM")
     return like_input(weight.astype(train.dtype), x_train)
-
-
-def _problems(part: NDArray[Any], lead: int) -> NDArray[Any]:
-    """The leading dimensions as one."""
-    return part.reshape(-1, *part.shape[lead:])
-
-
-def _gamma(train: NDArray[Any], bandwidth: str | float, gamma: float | None) -> float:
-    """Inverse squared width."""
-    if gamma is not None:
-        return float(gamma)
-    if not isinstance(bandwidth, str):
-        return bandwidth_to_gamma(float(bandwidth))
-    # all points equal: every kernel says the same, and every weight will be one
-    median = median_distance(train) or 1.0
-    return median if bandwidth == "paper" else bandwidth_to_gamma(median)
 
 
 def matched_weights(
@@ -171,24 +167,6 @@ def kernel_of(
 
 
 @dataclass(frozen=True)
-class MatchedRatio:
-    r"""What the optimality conditions say of any point.
-
-    :math:`w(x) = \min(u, \max(0, 1 + \phi(x)^\top\theta - c))` with
-    :math:`\theta = (n \bar\phi_{\rm val} - \Phi^\top w) / \rho` and c the price of the sum.
-    """
-
-    basis: GaussianBasis
-    theta: Array  # (b,)
-    price: float
-    upper: float
-
-    def __call__(self, x: Array) -> Array:
-        """Ratio at points (n, d) → (n,)."""
-        return (1 - self.price + self.basis(x) @ self.theta).clip(0, self.upper)
-
-
-@dataclass(frozen=True)
 class KernelAverage:
     """The average of the training points' weights, the nearer ones counting more."""
 
@@ -235,61 +213,64 @@ class KMM(Ratio):
 
     @property
     def standardize(self) -> bool:  # type: ignore[override]
-        """A width in the units of the features asks for features in their own units."""
-        return self.gamma is None and self.bandwidth in ("auto", "median")
+        """A given width or ridge asks for features in their own units."""
+        chosen = isinstance(self.ridge, str) and self.gamma is None
+        return chosen and self.bandwidth in ("auto", "median")
 
-    def fit(self, x_train: Any, x_val: Any, val_weight: Any | None = None) -> KMM:
-        """Match training points (n, d) to validation points (m, d).
+    def _gamma(self, train: NDArray[Any]) -> float:
+        """Inverse squared width."""
+        if self.gamma is not None:
+            return float(self.gamma)
+        if not isinstance(self.bandwidth, str):
+            return bandwidth_to_gamma(float(self.bandwidth))
+        # all points equal: every kernel says the same, and every weight will be one
+        median = median_distance(train) or 1.0
+        return median if self.bandwidth == "paper" else bandwidth_to_gamma(median)
 
-        Parameters
-        ----------
-        x_train : array-like of shape (n, d)
-            Training points.
-        x_val : array-like of shape (m, d)
-            Validation points.
-        val_weight : array-like of shape (m,), optional
-            Membership of each validation point, between 0 and 1.
-        """
-        if isinstance(self.ridge, str):
-            return super().fit(x_train, x_val, val_weight)
-        self._check_parameters()
-        train, val = as_row_pair(x_train, x_val)
-        member = as_members(val_weight, val.shape[:-1])
-        gamma = _gamma(train, self.bandwidth, self.gamma)
-        weight = self._solve(train, val, member)
-        origin = train.mean(0, dtype=np.float64)
-        self.units_ = Units(origin, np.ones_like(origin))
-        self.model_ = KernelAverage(self.units_(train), weight, gamma)
-        self.scale_, self.n_features_in_ = 1.0, train.shape[1]
-        self.bandwidth_, self.ridge_ = math.sqrt(0.5 / gamma), float(self.ridge)
-        self.weight_ = like_input(weight.astype(train.dtype), x_train)
-        return self
-
-    def _solve(self, train: NDArray[Any], val: NDArray[Any], member: Array) -> Array:
-        """Mean-one weights of one problem, (n,)."""
-        if isinstance(self.ridge, str):
-            weight: Array = self.fit(train, val, member).weight_
-            return weight
-        weight = matched_weights(
+    def _matched(self, train: NDArray[Any], val: NDArray[Any], member: Array) -> Array:
+        """Mean-one weights of one problem with a given ridge, (n,)."""
+        return matched_weights(
             train.astype(np.float64),
             val.astype(np.float64),
             member,
-            gamma=_gamma(train, self.bandwidth, self.gamma),
+            gamma=self._gamma(train),
             ridge=float(self.ridge),
             upper=self.upper,
             tolerance=self.tolerance,
         )
-        warn_if_few(weight, "kmm")
-        return weight
 
-    def _fit_model(self, samples: Samples) -> MatchedRatio:
+    def _raw_weights(self, samples: Samples) -> Array:
+        if isinstance(self.model_, KernelAverage):
+            return self.model_.weight
+        return super()._raw_weights(samples)
+
+    def _fit_model(self, samples: Samples) -> Callable[[Array], Array]:
+        if not isinstance(self.ridge, str):
+            gamma = self._gamma(samples.train)
+            self.bandwidth_, self.ridge_ = math.sqrt(0.5 / gamma), float(self.ridge)
+            weight = self._matched(samples.train, samples.val, samples.share)
+            return KernelAverage(samples.train, weight, gamma)
         n = len(samples.train)
         centers = centers_of_both(samples, 100 if n <= 100_000 else 64)
-        bases = [GaussianBasis.whitened(centers, width) for width in self._widths(samples)]
-        basis, penalty = choose(samples, bases, list(RIDGES), eta=0.0)
+        widths = (
+            [math.sqrt(0.5 / self._gamma(samples.train))]
+            if not self.standardize
+            else (candidate_widths(self.bandwidth, samples))
+        )
+        bases = [GaussianBasis.whitened(centers, width) for width in widths]
+        basis, penalty = best_of(samples.few(), bases, list(RIDGES), leave_one_out_scores)
         self.bandwidth_, self.ridge_ = basis.width, n * penalty
+        return self._match_basis(basis, samples)
+
+    def _match_basis(self, basis: GaussianBasis, samples: Samples) -> LinearRatio:
+        r"""What the optimality conditions say of any point.
+
+        :math:`w(x) = \min(u, \max(0, 1 - c + \phi(x)^\top\theta))` with
+        :math:`\theta = (n \bar\phi_{\rm val} - \Phi^\top w) / \rho` and c the price of the sum.
+        """
+        n = len(samples.train)
         if n == 1 or self.upper == 1:
-            return MatchedRatio(basis, np.zeros(basis.size), 0.0, self.upper)
+            return LinearRatio(basis, np.append(1.0, np.zeros(basis.size)), self.upper)
         rows, start = np.empty((basis.size + 1, n)), 0  # (b + 1, n)
         for part in blocks(samples.train):
             rows[:-1, start : start + len(part)] = basis(part).T
@@ -306,16 +287,11 @@ class KMM(Ratio):
         theta = (n * mean_val - rows[:-1] @ w) / self.ridge_
         between = (w > 1e-3) & (w < self.upper - 1e-3)  # points whose bounds do not push
         price = float((1 + theta @ rows[:-1] - w)[between].mean()) if between.any() else 0.0
-        return MatchedRatio(basis, theta, price, self.upper)
-
-    def _widths(self, samples: Samples) -> list[float]:
-        if self.standardize:
-            return candidate_widths(self.bandwidth, samples)
-        return [math.sqrt(0.5 / _gamma(samples.train, self.bandwidth, self.gamma))]
+        return LinearRatio(basis, np.append(1 - price, theta), self.upper)
 
     def _check_parameters(self) -> None:
-        check_auto(self.bandwidth, "bandwidth", BANDWIDTHS)
-        check_auto(self.ridge, "ridge")
+        check_auto(self.bandwidth, "bandwidth", ("auto", "median", "paper"))
+        check_auto(self.ridge, "ridge", ("auto",))
         if self.gamma is not None:
             check_positive(self.gamma, "gamma")
         check_positive(self.tolerance, "tolerance")

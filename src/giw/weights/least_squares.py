@@ -1,38 +1,26 @@
-"""Ratios by least squares: uLSIF and the relative ratio RuLSIF, with leave-one-out scores."""
+"""Ratios by least squares: uLSIF, the relative ratio RuLSIF, and LSIF without negative terms."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.weights.basis import (
+from giw.weights.ratio import (
     GaussianBasis,
     KernelRatio,
-    best_of,
-    candidate_widths,
+    LinearRatio,
+    held_out_values,
     with_constant,
 )
 from giw.weights.samples import Samples, blocks
 
 Array = NDArray[np.float64]
-
 RIDGES = tuple(10.0**power for power in (2, 1, 0.5, 0, -0.5, -1, -1.5, -2, -2.5, -3, -4))
 ROBUST = 0.5  # the share of validation data in the score that chooses parameters, see pearson_score
-
-
-@dataclass(frozen=True)
-class LinearRatio:
-    r"""The ratio :math:`\max(0, \theta_0 + \theta^\top \phi(x))`."""
-
-    basis: GaussianBasis
-    theta: Array  # (b + 1,), the constant first
-
-    def __call__(self, x: Array) -> Array:
-        """Ratio at points (n, d) → (n,)."""
-        return (self.basis(x) @ self.theta[1:] + self.theta[0]).clip(0)
 
 
 @dataclass(frozen=True)
@@ -63,11 +51,6 @@ class Spectrum:
         """θ with the constant first, (b + 1,), for the validation mean of the features."""
         slope = self.vector @ (self.rotate(target) / (self.value + ridge))
         return np.append(1 - self.center @ slope, slope)
-
-
-def ratio_coefficients(gram: Array, target: Array, *, ridge: float) -> Array:
-    r"""Solve :math:`(H + \lambda P)\theta = h`, P the identity but for the free constant."""
-    return Spectrum.of(gram).coefficients(target, ridge)
 
 
 def relative_gram(basis: GaussianBasis, samples: Samples, eta: float) -> Array:
@@ -152,19 +135,15 @@ def robust_score(at_train: Array, at_val: Array, share: Array) -> Array:
     return pearson_score(train, val, share, eta=ROBUST)
 
 
-def choose(
-    samples: Samples, bases: list[GaussianBasis], ridges: list[float], *, eta: float
-) -> tuple[GaussianBasis, float]:
-    """The basis and ridge with the best leave-one-out score."""
-
-    def scores(basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
-        phi_train, phi_val = with_constant(basis(few.train)), with_constant(basis(few.val))
-        train, val = leave_one_out(phi_train, phi_val, few.share, ridges=np.array(ridges), eta=eta)
-        if eta > 0:
-            return pearson_score(train, val, few.share, eta=eta)
-        return robust_score(train, val, few.share)
-
-    return best_of(samples.few(), bases, ridges, scores)
+def leave_one_out_scores(
+    basis: GaussianBasis, few: Samples, ridges: list[float], *, eta: float = 0.0
+) -> Array:  # one per ridge
+    """Leave-one-out score of every ridge."""
+    phi_train, phi_val = with_constant(basis(few.train)), with_constant(basis(few.val))
+    train, val = leave_one_out(phi_train, phi_val, few.share, ridges=np.array(ridges), eta=eta)
+    if eta > 0:
+        return pearson_score(train, val, few.share, eta=eta)
+    return robust_score(train, val, few.share)
 
 
 class ULSIF(KernelRatio):
@@ -202,25 +181,19 @@ class ULSIF(KernelRatio):
     """
 
     takes_chunks: ClassVar[bool] = True
+    ridges: ClassVar[tuple[float, ...]] = RIDGES
     eta: float = 0.0
 
-    def _fit_model(self, samples: Samples) -> LinearRatio:
-        centers, eta = samples.some_val(self.n_centers), float(self.eta)
-        bases = [GaussianBasis(centers, w) for w in candidate_widths(self.bandwidth, samples)]
-        basis, self.ridge_ = choose(samples, bases, self._ridges(RIDGES), eta=eta)
-        self.bandwidth_ = basis.width
-        gram, target = relative_gram(basis, samples, eta), mean_features(basis, samples)
-        return LinearRatio(basis, ratio_coefficients(gram, target, ridge=self.ridge_))
+    def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
+        return leave_one_out_scores(basis, few, ridges, eta=float(self.eta))
+
+    def _fit_chosen(self, basis: GaussianBasis, few: Samples, samples: Samples) -> LinearRatio:
+        spectrum = Spectrum.of(relative_gram(basis, samples, float(self.eta)))
+        return LinearRatio(basis, spectrum.coefficients(mean_features(basis, samples), self.ridge_))
 
 
 def ulsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
-    """Mean-one weights by least squares; parameters are those of `giw.ULSIF`.
-
-    Returns
-    -------
-    array of shape (n,)
-        Weights at the training points.
-    """
+    """Mean-one weights by least squares, (n,); parameters are those of `giw.ULSIF`."""
     return ULSIF(**parameters).fit(x_train, x_val, val_weight).weight_
 
 
@@ -244,17 +217,10 @@ class RULSIF(ULSIF):
     eta : float, default=0.1
         Share of validation data in the denominator, 0 to 1. Zero is the plain ratio of
         :class:`giw.ULSIF`; more flattens the weights; at one they are all equal.
-    bandwidth : "auto", "median" or float, default="auto"
-        Kernel width :math:`\sigma`; in standard deviations if ``standardize``, else in the units of
-        the features. "auto" chooses it, with the ridge, by leave-one-out in closed form.
-    ridge : "auto" or float, default="auto"
-        Penalty :math:`\lambda`; a larger one pulls all weights towards one.
-    n_centers : int, default=100
-        Most basis functions.
+    bandwidth, ridge, n_centers, standardize
+        As in :class:`giw.ULSIF`.
     raw : bool, default=False
         Leave the relative ratio as it is instead of rescaling it to mean one.
-    standardize : bool, default=True
-        Give every feature the same unit first.
 
     References
     ----------
@@ -284,11 +250,82 @@ class RULSIF(ULSIF):
 
 
 def rulsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
-    """Weights by the relative ratio; parameters are those of `giw.RULSIF`.
-
-    Returns
-    -------
-    array of shape (n,)
-        Weights at the training points.
-    """
+    """Weights by the relative ratio, (n,); parameters are those of `giw.RULSIF`."""
     return RULSIF(**parameters).fit(x_train, x_val, val_weight).weight_
+
+
+def nonnegative_coefficients(
+    gram: Array,  # (b + 1, b + 1), no negative entries
+    target: Array,  # (b + 1,)
+    *,
+    ridge: float | Array,  # (...), one or several at once
+    n_steps: int = 200,
+) -> Array:  # (..., b + 1)
+    r"""Minimise :math:`\tfrac12\theta^\top H\theta - h^\top\theta` plus the penalty, for θ ≥ 0.
+
+    Accelerated projected gradient with a step size for each coefficient:
+    :math:`H \preceq \mathrm{diag}(H 1)` because H has no negative entries.
+    """
+    free = np.ones(len(target))
+    free[0] = 0.0  # the constant is not penalised
+    penalty = np.asarray(ridge)[..., None] * free  # (..., b + 1)
+    matrix = gram + penalty[..., None] * np.eye(len(free))
+    linear = target - penalty
+    inverse = 1 / matrix.sum(-1)
+    theta = np.broadcast_to(1 - free, linear.shape)
+    point, momentum = theta, 1.0
+    for _ in range(n_steps):
+        gradient = (matrix @ point[..., None])[..., 0] - linear
+        moved = (point - gradient * inverse).clip(0)
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        point = moved + (momentum - 1) / following * (moved - theta)
+        theta, momentum = moved, following
+    return theta
+
+
+class LSIF(KernelRatio):
+    r"""Density ratio by least squares with non-negative coefficients (LSIF [1]_).
+
+    Models :math:`w(x) = \theta_0 + \sum_b \theta_b \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`
+    around validation points :math:`c_b` and solves
+
+    .. math:: \min_{\theta \ge 0}\ \tfrac12 E_{\rm train}[w^2] - E_{\rm val}[w]
+              + \lambda \sum_{b \ge 1} (\theta_b + \tfrac12 \theta_b^2) .
+
+    No ratio is ever negative, and many coefficients are exactly zero. The square beside the
+    original's linear penalty bounds the coefficient of a basis function that stands where there
+    are next to no training points; the free constant makes equal weights the limit of a
+    strong penalty.
+
+    Parameters
+    ----------
+    bandwidth, ridge, n_centers, standardize
+        As in :class:`giw.ULSIF`, but that "auto" chooses by five-fold cross-validation of the
+        same bounded ratio.
+
+    References
+    ----------
+    .. [1] Kanamori, Hido and Sugiyama, JMLR 10:1391-1445, 2009.
+    """
+
+    widths: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0)
+    ridges: ClassVar[tuple[float, ...]] = (10.0, *(10.0 ** (-k / 2) for k in range(7)))
+    selection_rows: ClassVar[int] = 1_000  # two hundred steps for every fold, width and ridge
+
+    def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
+        def fit(phi: Array, phi_val: Array, share: Array, ridges: list[float]) -> Array:
+            gram, target = phi.T @ phi / len(phi), share @ phi_val
+            return nonnegative_coefficients(gram, target, ridge=np.array(ridges))
+
+        at_train, at_val = held_out_values(basis, few, ridges, fit, most_folds=5)
+        return robust_score(at_train, at_val, few.share)
+
+    def _fit_chosen(self, basis: GaussianBasis, few: Samples, samples: Samples) -> LinearRatio:
+        gram, target = relative_gram(basis, samples, 0.0), mean_features(basis, samples)
+        theta = nonnegative_coefficients(gram, target, ridge=self.ridge_, n_steps=2_000)
+        return LinearRatio(basis, theta)
+
+
+def lsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
+    """Mean-one weights by non-negative least squares, (n,); parameters are those of `giw.LSIF`."""
+    return LSIF(**parameters).fit(x_train, x_val, val_weight).weight_

@@ -1,9 +1,12 @@
-"""The common face of the ratio estimators: check, fit a model, weigh."""
+"""What the ratio estimators share: check, choose a width and a ridge, fit, weigh."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from giw.checks import as_rows, check_positive, like_input
 from giw.tables.chunks import Chunks
 from giw.weights.effective import warn_if_few
-from giw.weights.samples import Samples, blocks
+from giw.weights.kernels import median_distance, pair_squares
+from giw.weights.samples import SELECTION_ROWS, Samples, blocks
 
 Array = NDArray[np.float64]
-
-
-class Model(Protocol):
-    """A ratio as a function of points in common units, up to a factor."""
-
-    def __call__(self, x: Array) -> Array:
-        """Ratio at each point, (n, d) → (n,); never negative."""
+Features = Callable[[Array], Array]  # (n, d) → (n, b)
+Fit = Callable[[Array, Array, Array, list[float]], Array]
+# widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
+WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)
+MEDIAN_ROWS = 500  # of each sample, between which the median distance is taken
 
 
 class Ratio(BaseEstimator):
@@ -36,6 +38,7 @@ class Ratio(BaseEstimator):
         The fitted ratio, in common units and before rescaling.
     """
 
+    ridge: str | float
     standardize: bool = True
     takes_chunks: ClassVar[bool] = False
 
@@ -65,7 +68,7 @@ class Ratio(BaseEstimator):
         self.units_ = samples.units
         self.n_features_in_ = len(samples.units.shift)
         self.model_ = self._fit_model(samples)
-        raw = np.concatenate([self.model_(part) for part in blocks(samples.train)])
+        raw = self._raw_weights(samples)
         self.scale_ = self._scale(raw)
         weight = raw / self.scale_
         warn_if_few(weight, type(self).__name__)
@@ -84,6 +87,10 @@ class Ratio(BaseEstimator):
         raw = np.concatenate([self.model_(self.units_(part)) for part in blocks(new)])
         return like_input((raw / self.scale_).astype(new.dtype), x_new)
 
+    def _raw_weights(self, samples: Samples) -> Array:
+        """Weights of the training points before rescaling, (n,)."""
+        return np.concatenate([self.model_(part) for part in blocks(samples.train)])
+
     def _scale(self, raw: Array) -> float:
         """By what to divide, so that training points have mean one."""
         mean = float(raw.mean())
@@ -96,20 +103,208 @@ class Ratio(BaseEstimator):
         return mean
 
     @abstractmethod
-    def _fit_model(self, samples: Samples) -> Model:
+    def _fit_model(self, samples: Samples) -> Callable[[Array], Array]:
         """Choose parameters and fit; with ``takes_chunks``, to samples in chunks as well."""
 
     def _check_parameters(self) -> None:
         """Refuse impossible parameters."""
-        for name, value in self.get_params().items():
-            if name in ("bandwidth", "ridge"):
-                check_auto(value, name, ("auto", "median") if name == "bandwidth" else ("auto",))
+        for name, words in (("bandwidth", ("auto", "median")), ("ridge", ("auto",))):
+            check_auto(getattr(self, name, "auto"), name, words)
+
+    def _ridges(self, strong_to_weak: tuple[float, ...]) -> list[float]:
+        """The given ridge, or those to choose from."""
+        return list(strong_to_weak) if isinstance(self.ridge, str) else [float(self.ridge)]
 
 
-def check_auto(value: str | float, name: str, words: tuple[str, ...] = ("auto",)) -> None:
+def check_auto(value: str | float, name: str, words: tuple[str, ...]) -> None:
     """A positive number, or one of a few words."""
-    if isinstance(value, str):
-        if value not in words:
-            raise ValueError(f"{name} must be one of {words} or a positive number, got {value!r}")
-        return
-    check_positive(value, name)
+    if not isinstance(value, str):
+        check_positive(value, name)
+    elif value not in words:
+        raise ValueError(f"{name} must be one of {words} or a positive number, got {value!r}")
+
+
+@dataclass(frozen=True)
+class GaussianBasis:
+    r"""Functions :math:`\phi_b(x) = \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`, mixed linearly.
+
+    With ``mixing`` :math:`K_{cc}^{-1/2}` the penalty :math:`\lVert\theta\rVert^2` is the
+    squared norm of :math:`\theta^\top\phi` in the kernel's function space.
+    """
+
+    centers: Array  # (b, d)
+    width: float
+    mixing: Array | None = None  # (b, r)
+
+    def __call__(self, x: Array) -> Array:
+        """Features of points (n, d) → (n, b) or (n, r)."""
+        raw = pair_squares(x, self.centers)
+        raw *= -0.5 / self.width**2
+        np.exp(raw, out=raw)
+        return raw if self.mixing is None else raw @ self.mixing
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return len(self.centers) if self.mixing is None else self.mixing.shape[1]
+
+    @classmethod
+    def whitened(cls, centers: Array, width: float) -> GaussianBasis:
+        """The basis whose penalty is the norm of the function."""
+        value, vector = np.linalg.eigh(cls(centers, width)(centers))
+        kept = value > 1e-6 * value[-1]
+        return cls(centers, width, vector[:, kept] / np.sqrt(value[kept]))
+
+
+@dataclass(frozen=True)
+class LinearRatio:
+    r"""The ratio :math:`\min(u, \max(0, \theta_0 + \theta^\top \phi(x)))`."""
+
+    features: Features
+    theta: Array  # (b + 1,), the constant first
+    upper: float = math.inf
+
+    def __call__(self, x: Array) -> Array:
+        """Ratio at points (n, d) → (n,)."""
+        return (self.features(x) @ self.theta[1:] + self.theta[0]).clip(0, self.upper)
+
+
+def with_constant(features: Array) -> Array:
+    """A first column of ones, (n, b) → (n, b + 1)."""
+    return np.concatenate([np.ones((len(features), 1)), features], 1)
+
+
+def centers_of_both(samples: Samples, most: int) -> Array:
+    """At most so many points of each sample, evenly spread."""
+    return np.concatenate([samples.some_train(most), samples.some_val(most)])
+
+
+def candidate_widths(
+    bandwidth: str | float, samples: Samples, factors: tuple[float, ...] = WIDTHS
+) -> list[float]:
+    """The given width, or multiples of the median distance over both samples to choose from."""
+    if not isinstance(bandwidth, str):
+        return [float(bandwidth)]
+    # both count the same; where nothing differs, any width says the same
+    middle = median_distance(centers_of_both(samples, MEDIAN_ROWS)) or 1.0
+    return [middle] if bandwidth == "median" else [factor * middle for factor in factors]
+
+
+def fold_numbers(x: Array, n_folds: int) -> NDArray[np.int64]:
+    """Fold of each row, drawn for its rank along the sum of features: order does not matter.
+
+    The draw is the same every time. Dealing out the ranks in turn would need no draw, but leaves
+    folds so alike that a point held out is nearly one that was fitted, and rich models win.
+    """
+    n = len(x)
+    twister = np.random.RandomState(n).randint(0, 2**32, max(n - 1, 0), dtype=np.uint64)
+    draw = np.arange(n)
+    for i, number in enumerate(twister.tolist()):  # Fisher and Yates, as torch.randperm draws
+        j = i + number % (n - i)
+        draw[i], draw[j] = draw[j], draw[i]
+    fold = np.empty(n, dtype=np.int64)
+    fold[x.sum(-1).argsort(kind="stable")] = draw % n_folds
+    return fold
+
+
+def held_out_values(
+    features: Features, samples: Samples, ridges: list[float], fit: Fit, *, most_folds: int
+) -> tuple[Array, Array]:  # (r, n), (r, m)
+    r"""Values :math:`\theta^\top\phi(x)` of points that took no part in the fit, for every ridge.
+
+    Parameters
+    ----------
+    features : callable
+    samples : Samples
+    ridges : list of float
+        From strong to weak.
+    fit : callable
+        Coefficients (r, b + 1) of all ridges from training features, validation features and the
+        shares of the latter, zero where they are held out; the first feature is the constant.
+    most_folds : int
+        Each fold has at least one validation point.
+    """
+    n_folds = min(most_folds, len(samples.share))
+    phi_train, phi_val = (with_constant(features(x)) for x in (samples.train, samples.val))
+    of_train, of_val = (fold_numbers(np.asarray(x), n_folds) for x in (samples.train, samples.val))
+    at_train, at_val = (np.empty((len(ridges), len(phi))) for phi in (phi_train, phi_val))
+    for number in range(n_folds):
+        out, out_val = of_train == number, of_val == number
+        share = np.where(out_val, 0.0, samples.share)
+        # a single training point is held out and kept
+        theta = fit(phi_train[out if out.all() else ~out], phi_val, share / share.sum(), ridges)
+        at_train[:, out], at_val[:, out_val] = theta @ phi_train[out].T, theta @ phi_val[out_val].T
+    return at_train, at_val
+
+
+def best_of(
+    few: Samples,
+    bases: list[GaussianBasis],
+    ridges: list[float],
+    scores: Callable[[GaussianBasis, Samples, list[float]], Any],
+) -> tuple[GaussianBasis, float]:
+    """The basis and ridge with the least score on held-out points; ties go to the stronger ridge.
+
+    Where no validation point can be left out, nothing can be compared: widest and strongest.
+
+    Parameters
+    ----------
+    few : Samples
+        As many rows as are enough to choose.
+    bases : list of GaussianBasis
+        From narrow to wide.
+    ridges : list of float
+        From strong to weak.
+    scores : callable
+        One number per ridge for a basis, of points that took no part in the fit.
+    """
+    best, best_score = (bases[-1], ridges[0]), math.inf
+    if len(bases) * len(ridges) == 1 or not few.can_hold_out:
+        return best
+    for basis in bases:
+        for ridge, score in zip(ridges, scores(basis, few, ridges), strict=True):
+            if score < best_score - 1e-12:
+                best, best_score = (basis, ridge), float(score)
+    return best
+
+
+class KernelRatio(Ratio):
+    """A ratio made of Gaussian functions, with a width and a ridge to choose."""
+
+    widths: ClassVar[tuple[float, ...]] = WIDTHS  # multiples of the median distance
+    ridges: ClassVar[tuple[float, ...]]  # strong to weak
+    selection_rows: ClassVar[int] = SELECTION_ROWS  # of each sample, that choose the two
+
+    def __init__(
+        self,
+        bandwidth: str | float = "auto",
+        ridge: str | float = "auto",
+        n_centers: int = 100,
+        standardize: bool = True,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_centers = n_centers
+        self.standardize = standardize
+
+    def _fit_model(self, samples: Samples) -> Callable[[Array], Array]:
+        few = samples.few(self.selection_rows)
+        bases = self._bases(samples, candidate_widths(self.bandwidth, samples, self.widths))
+        basis, self.ridge_ = best_of(few, bases, self._ridges(self.ridges), self._scores)
+        self.bandwidth_ = basis.width
+        return self._fit_chosen(basis, few, samples)
+
+    def _bases(self, samples: Samples, widths: list[float]) -> list[GaussianBasis]:
+        """Functions to choose from, around validation points."""
+        centers = samples.some_val(self.n_centers)
+        return [GaussianBasis(centers, width) for width in widths]
+
+    @abstractmethod
+    def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
+        """Score of each ridge, smaller being better, on points that took no part in the fit."""
+
+    @abstractmethod
+    def _fit_chosen(
+        self, basis: GaussianBasis, few: Samples, samples: Samples
+    ) -> Callable[[Array], Array]:
+        """The ratio with ``ridge_``, fitted to all rows."""

@@ -1,3 +1,5 @@
+"""Log-linear ratios: KLIEP and the classifier."""
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -5,15 +7,14 @@ from sklearn.linear_model import LogisticRegression
 from tests.cases.gaussian_pairs import gaussian_pair
 
 import giw
-from giw.weights.basis import fold_numbers, with_constant
-from giw.weights.classifier import (
-    ForeignOdds,
+from giw.weights.log_linear import (
     HeldOut,
-    LinearFeatures,
-    Odds,
-    held_out_losses,
+    log_linear_coefficients,
     logistic_coefficients,
+    tilted_moments,
+    with_squares,
 )
+from giw.weights.ratio import with_constant
 from giw.weights.samples import Samples
 
 
@@ -26,7 +27,6 @@ def test_the_gradient_vanishes_at_the_solution(odds):
 
     theta = logistic_coefficients(
         lambda: [train[:20], train[20:]],
-        50,
         val,
         share,
         ridge=0.1,
@@ -50,7 +50,7 @@ def test_newton_steps_that_go_too_far_are_shortened():
     share = np.full(5, 0.2)
 
     theta = logistic_coefficients(
-        lambda: [train], 200, val, share, ridge=0.01, odds=0.001, start=np.zeros(2)
+        lambda: [train], val, share, ridge=0.01, odds=0.001, start=np.zeros(2)
     )
 
     f_train, f_val = train @ theta, val @ theta
@@ -116,14 +116,6 @@ def test_linear_odds_are_those_of_scikit_learn(balanced):
     assert_allclose(ours, odds / odds.mean(), rtol=1e-3)
 
 
-def test_any_probabilistic_classifier_can_take_its_place():
-    pair = gaussian_pair(0, n=400, m=200)
-
-    weight = giw.classifier_ratio(pair.train, pair.val, classifier=LogisticRegression())
-
-    assert pair.reduction(weight) > 0.5
-
-
 def test_squares_are_chosen_where_the_spread_differs():
     rng = np.random.default_rng(0)
 
@@ -138,40 +130,8 @@ def test_unknown_features_are_refused():
         giw.classifier_ratio([[0.0]], [[0.0]], features="cubic")
 
 
-@pytest.mark.parametrize("n", [150, 1_500])
-def test_a_foreign_classifier_sees_samples_that_weigh_the_same(n):
-    """Each sample weighs n, so that C = 1 / (n λ) is the penalty λ; every row counts."""
-    pair = gaussian_pair(1, n=n, m=40, d=2)
-    member = np.linspace(0.1, 1, 40)
-    foreign = LogisticRegression(C=1 / (0.05 * n), tol=1e-10)
-
-    theirs = giw.classifier_ratio(pair.train, pair.val, classifier=foreign, val_weight=member)
-
-    ours = giw.classifier_ratio(
-        pair.train, pair.val, features="linear", ridge=0.05, balanced=True, val_weight=member
-    )
-    assert_allclose(theirs, ours, rtol=1e-3)
-
-
-class Sure:
-    """Knows where every point is from."""
-
-    def predict_proba(self, x):
-        return np.c_[x[:, 0] < 0, x[:, 0] >= 0].astype(float)
-
-
-def test_classifiers_that_are_sure_give_numbers():
-    x = np.array([[-1.0], [1.0]])
-    steep = Odds(LinearFeatures(squares=False), np.array([0.0, 1e4]))
-
-    for odds in (ForeignOdds(Sure())(x), steep(x)):
-        assert np.isfinite(odds).all()
-        assert odds[0] < 1e-20
-        assert odds[1] > 1e20
-
-
 def test_squares_have_mean_zero_and_variance_one_for_standard_normals():
-    features = LinearFeatures(squares=True)(np.array([[2.0, 0.0]]))
+    features = with_squares(np.array([[2.0, 0.0]]))
 
     assert_allclose(features, [[2, 0, 3 / 2**0.5, -1 / 2**0.5]], rtol=1e-6)
 
@@ -201,23 +161,6 @@ def test_the_mean_loss_counts_every_point_the_same():
     loss = HeldOut(np.arange(4.0), np.array([1.0, 5.0]), np.array([0.5, 0.5]), 0.5)
 
     assert loss.mean() == (0 + 1 + 2 + 3 + 1 + 5) / 2
-
-
-def test_points_held_out_take_no_part_in_the_fit():
-    pair = gaussian_pair(2, n=60, m=20, d=1)
-    samples = Samples.of(pair.train, pair.val, None, False)
-    found = held_out_losses(LinearFeatures(False), samples, [0.1], odds=0.5)
-
-    fold, val_fold = fold_numbers(samples.train, 10), fold_numbers(samples.val, 10)
-    train, val = with_constant(samples.train), with_constant(samples.val)
-    rest, rest_val = train[fold != 3], val[val_fold != 3]
-    share = np.full(len(rest_val), 1 / len(rest_val))
-    theta = logistic_coefficients(
-        lambda: [rest], len(rest), rest_val, share, ridge=0.1, odds=0.5, start=np.zeros(2)
-    )
-    out, out_val = train[fold == 3] @ theta, val[val_fold == 3] @ theta
-    assert_allclose(found.on_train[0, fold == 3], np.log1p(0.5 * np.exp(out)), atol=1e-3)
-    assert_allclose(found.on_val[0, val_fold == 3], np.log1p(2 * np.exp(-out_val)), atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -259,3 +202,43 @@ def test_half_of_the_centres_are_from_each_sample():
 
     assert len(centers) == 20
     assert np.isclose(centers, pair.train.T).any(1).sum() == 10
+
+
+def test_indicator_features_give_the_ratio_of_frequencies():
+    cells = with_constant(np.eye(3))
+    train = cells[[0, 0, 1, 1, 1, 1, 2, 2]]  # p = 1/4, 1/2, 1/4
+    share = np.array([0.25, 0.25, 0.5])  # q
+
+    theta = log_linear_coefficients(
+        lambda: [train], cells, share, ridge=1e-9, start=np.zeros(4), tolerance=1e-14
+    )
+
+    assert_allclose(np.exp(cells @ theta), [1.0, 0.5, 2.0], rtol=1e-4)
+
+
+def test_the_ratio_solves_the_documented_problem():
+    """The weighted training mean of every function is its validation mean less the penalty."""
+    pair = gaussian_pair(0, n=80, m=20, d=2)
+    est = giw.KLIEP(bandwidth=1.0, ridge=0.1).fit(pair.train, pair.val)
+    phi, phi_val = (est.model_.features(est.units_(x)) for x in (pair.train, pair.val))
+
+    assert_allclose(est.weight_ @ phi / 80, phi_val.mean(0) - 0.1 * est.model_.theta[1:], atol=1e-4)
+
+
+def test_blocks_add_up_to_the_whole():
+    phi, theta = np.random.default_rng(0).normal(size=(30, 3)), np.array([0.5, -1.0, 0.2])
+
+    parts = tilted_moments(np.split(phi, [7, 14, 21]), theta)
+
+    for one, other in zip(tilted_moments([phi], theta), parts, strict=True):
+        assert_allclose(one, other)
+
+
+def test_large_coefficients_do_not_overflow():
+    phi = np.array([[1.0], [0.0], [-1.0]])
+
+    log_mean, mean, covariance = tilted_moments(phi[:, None], np.array([-5_000.0]))
+
+    assert_allclose(log_mean, 5_000 - np.log(3))
+    assert_allclose(mean, [-1.0])
+    assert_allclose(covariance, [[0.0]], atol=1e-12)
