@@ -10,7 +10,7 @@ MOST = {
     "code": 16_000,
     "numbers": 100,
     "inner_numbers": 340,
-    "weights": 2_600,
+    "weights": 1_920,
     "tables": 1_800,
     "cli": 1_550,
 }
