@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from tests.paper.tiny_grid import SAMPLES
 from typer.testing import CliRunner
 
@@ -39,6 +40,16 @@ def test_a_grid_is_planned_run_and_not_run_again(tmp_path):
     assert first.exit_code == 0, first.output
     assert "2 runs, 0 done, 2 to do" in first.output
     assert "2 runs, 2 done, 0 to do" in run(tmp_path).output
+
+
+def test_the_callers_threads_are_put_back(tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run(tmp_path)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_damaged_result_is_named_set_aside_and_done_again(tmp_path):

@@ -82,10 +82,11 @@ def run_jobs(
 
 def run_job(job: Job, place: Place) -> Done:
     """Run what no other process is running or has run, and write each result."""
-    if place.threads is not None:
-        torch.set_num_threads(place.threads)
     store = Store(place.store)
     with ExitStack() as locks:
+        if place.threads is not None:
+            locks.callback(torch.set_num_threads, torch.get_num_threads())  # the caller's again
+            torch.set_num_threads(place.threads)
         # locked first and looked up second: a run that another process has just written counts
         mine = [run for run in job.runs if locks.enter_context(store.lock(run))]
         runs = tuple(run for run in mine if not store.has(run))
