@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shlex
 
 import pytest
 from tests.cli.tables import write_tables
@@ -30,6 +31,19 @@ def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
     assert "town not in training" in result.stdout
     page = (tmp_path / "sub" / "report.html").read_text()
     assert f"giw diagnose {tables[0]} {tables[1]} --label y" in page
+    fit = f"giw fit {tables[0]} --val {tables[1]} --label y -o model/"
+    assert fit in page
+    assert f"From the shell: {fit}" in result.stdout
+
+
+def test_the_command_it_names_runs_on_the_tables_diagnosed(tables, tmp_path, monkeypatch):
+    line = json.loads(run(*tables, "--label", "y", "--json").stdout)["next_command"]
+    monkeypatch.chdir(tmp_path)
+
+    result = runner.invoke(app, shlex.split(line)[1:], env={"NO_COLOR": "1"})
+
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "model").is_dir()
 
 
 def test_json_has_everything_and_nothing_else_is_printed(tables):
@@ -43,7 +57,7 @@ def test_json_has_everything_and_nothing_else_is_printed(tables):
 
 
 def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
-    result = run(*tables, "-q")
+    result = run(*tables, "--no-label", "-q")
     assert result.exit_code == 0, result.output
     assert result.output.count("\n") == 1
 
@@ -53,6 +67,8 @@ def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
     [
         (("{train}", "{val}", "--label", "Y "), "did you mean 'y'?"),
         (("{train}", "{train}.none"), "does not exist"),
+        (("{train}", "{val}"), "columns of few values: 'y', 'town'), or say --no-label"),
+        (("{train}", "{val}", "-l", "y", "--no-label"), "exclude each other"),
         (("{train}", "{val}", "--label", "x"), "a number and not a class"),
         (("{train}", "{val}", "-o", "{train}/report.html"), "cannot write"),
     ],

@@ -4,6 +4,7 @@ import json
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.datasets import make_classification
@@ -11,6 +12,7 @@ from tests.browser import DESK, PHONE, look_at
 
 import giw
 from giw.diagnosis import STEPS, Diagnosis
+from giw.diagnosis.code import python_code
 from giw.diagnosis.page import diagnosis_page
 from giw.pages import render_page
 from giw.tables import Table
@@ -122,6 +124,54 @@ def test_a_category_that_training_lacks_is_the_first_fact_and_its_rows_are_outsi
     assert found.outside_interval[0] <= count / 70 <= found.outside_interval[1]
 
 
+def test_an_object_is_one_line_a_frame_and_a_page_without_scripts(found):
+    line = repr(found)
+    assert "\n" not in line
+    assert "About" in line
+    assert len(line) < 400
+    frame = found.to_frame()
+    assert list(frame["kind"]) == ["new category", "range", *(test.kind for test in found.shifts)]
+    html = found._repr_html_()
+    assert html.startswith('<iframe sandbox=""')
+    assert "<script" not in html
+
+
+@pytest.mark.parametrize("text", [True, False])
+@pytest.mark.parametrize("kind", ["frame", "array"])
+@pytest.mark.parametrize("remedy", ["plain", "class weights", "giw"])
+@pytest.mark.parametrize("val_labels", [True, False])
+def test_the_code_it_names_runs_on_the_table_diagnosed(text, kind, remedy, val_labels):
+    if remedy == "class weights" and not val_labels:
+        pytest.skip("class shares of unlabelled rows are not known")
+    rng = np.random.default_rng(0)
+
+    def side(n, town):
+        frame = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+        if text:
+            frame["town"] = rng.choice(["Rome", town], n)
+        return frame, np.where(frame["x"] > 0, "yes", "no")
+
+    (X, y), (X_val, y_val) = side(60, "Oslo"), side(24, "Lima")
+    if kind == "array":
+        X, X_val = X.to_numpy(), X_val.to_numpy()
+    columns = ([2] if kind == "array" else ["town"]) if text else []
+    code = python_code(remedy, columns, labels=True, val_labels=val_labels, frame=kind == "frame")
+    names = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
+    exec(code.replace("BoostingClassifier()", "BoostingClassifier(max_iter=3)"), names)
+    assert names["model"].predict(X_val).shape == (24,)
+
+
+def test_the_code_of_a_frame_with_text_is_of_its_columns_and_runs():
+    X, y, X_val, y_val = few_rows_of_a_new_category(12)
+    X, X_val = (pd.DataFrame(dict(side.columns)) for side in (X, X_val))
+    told = giw.diagnose(X, y, X_val, y_val).recommendation
+    names = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
+    # fewer trees than it says, for time
+    exec(told.code.replace("Classifier()", "Classifier(max_iter=3)", 1), names)
+    assert "text = ['town']" in told.code
+    assert names["model"].score(X_val, y_val) > 0.5
+
+
 def test_the_same_data_and_seed_give_the_same_diagnosis(found):
     assert giw.diagnose(*evil_tables()).to_dict() == found.to_dict()
 
@@ -142,7 +192,7 @@ def test_a_person_reads_the_answer_then_the_advice_then_the_evidence(seen, width
     order += [
         "in 32 of 80 validation rows",
         "What to do",
-        "giw.GIWClassifier()",
+        "giw.ReweightedClassifier(",
         "Does training cover",
         "How is a row called outside?",
     ]
@@ -264,7 +314,6 @@ def test_large_data_are_sampled_and_the_result_says_so():
 
 def test_tensors_and_frames_are_taken():
     X, y, X_val, y_val = shifted(n=200, m=20)
-    pd = pytest.importorskip("pandas")
     frames = [pd.DataFrame(side, columns=["a", "b"]) for side in (X, X_val)]
     tensors = [torch.as_tensor(side) for side in (X, y, X_val, y_val)]
     by_frame = giw.diagnose(frames[0], y, frames[1], y_val)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from giw.cli.messages import (
     say_notes,
 )
 
+if TYPE_CHECKING:
+    from giw.tables import Table, TableSample
+
 
 def diagnose(
     train: Annotated[Path, typer.Argument(help="Training data: csv, parquet or npz.")],
@@ -30,6 +33,9 @@ def diagnose(
         str | None,
         typer.Option("--label", "-l", help="Column that holds the label.", show_default="none"),
     ] = None,
+    no_label: Annotated[
+        bool, typer.Option("--no-label", help="There is none: compare features only.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Write a page with figures here, such as report.html."),
@@ -74,6 +80,10 @@ def diagnose(
         tables = [
             read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
         ]
+        if label is None and not no_label:
+            raise ValueError(_which_label(tables[0]))
+        if label is not None and no_label:
+            raise ValueError("--label and --no-label exclude each other; leave one out")
         y = y_val = None
         if label is not None:
             y = tables[0].labels(label)
@@ -94,18 +104,40 @@ def diagnose(
             progress.update(task, completed=len(STEPS), description="done")
         missing = [f"{val} has no column {label!r}: only features were compared"]
         say_notes([*warned, *(missing if label and y_val is None else [])], quiet=quiet)
+        fit = ""
+        if label is not None and y_val is not None and found.recommendation.remedy != "plain":
+            fit = shlex.join(
+                ["giw", "fit", str(train), "--val", str(val), "--label", label, "-o", "model/"]
+            )
         if out is not None:
             command = ["giw", "diagnose", str(train), str(val)]
-            command += ["--label", label] if label is not None else []
-            found.to_html(out, command=shlex.join(command))
+            command += ["--label", label] if label is not None else ["--no-label"]
+            found.to_html(out, command=shlex.join(command), next_command=fit)
         if as_json:
-            say_json({**found.to_dict(), "page": None if out is None else str(out)})
+            say_json(
+                {**found.to_dict(), "next_command": fit, "page": None if out is None else str(out)}
+            )
         elif quiet:
             typer.echo(found.recommendation.answer.replace("\u00a0", " "))
         else:
             typer.echo(found.summary())
+            if fit:
+                typer.echo(f"\nFrom the shell: {fit}")
             typer.echo(
                 f"\nPage with figures: {out}"
                 if out is not None
                 else "\nAdd -o report.html for a page with figures."
             )
+
+
+def _which_label(read: Table | TableSample, most_classes: int = 20) -> str:
+    """What to add, with the columns whose few values may be classes, the last column first."""
+    table = getattr(read, "table", read)
+    few = [
+        name
+        for name in reversed(table.names)
+        if 2 <= len(set(table.columns[name].tolist())) <= most_classes
+    ]
+    listed = ", ".join(repr(name) for name in few[:5]) + ", …" * (len(few) > 5)
+    which = f"columns of few values: {listed}" if few else "no column has few values"
+    return f"name the column of the label with --label ({which}), or say --no-label"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_generator, as_labels
+from giw.diagnosis.code import python_code
 from giw.diagnosis.facts import UNSEEN, Fact, facts
 from giw.diagnosis.features import Features, as_features
 from giw.diagnosis.label_noise import cross_fit, look_for_noise
@@ -29,7 +30,7 @@ from giw.diagnosis.verdict import which_case
 from giw.support import SupportSplit, SupportSplitter
 from giw.support.matrices import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
-from giw.tables import TableSample
+from giw.tables import Table, TableSample
 from giw.weights import effective_sample_size
 
 MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
@@ -170,6 +171,14 @@ def diagnose(
         n_outside_rows=len(listed),
         facts=known,
     )
+    by_name = hasattr(X, "columns") or isinstance(X, TableSample)
+    code = python_code(
+        recommendation.remedy,
+        _text_columns(features.train, by_name=by_name),
+        labels=labels.train is not None,
+        val_labels=labels.val is not None,
+        frame=by_name,
+    )
     n_columns = len(dict.fromkeys(features.columns))
     n_all, m_all = (k if s is None else s.total for k, s in ((n, drawn), (m, drawn_val)))
     sizes = Sizes(
@@ -178,7 +187,7 @@ def diagnose(
     )  # fmt: skip
     return Diagnosis(
         facts=tuple(replace(f, rows=tuple(place_val[list(f.rows)].tolist())) for f in known),
-        recommendation=recommendation,
+        recommendation=replace(recommendation, code=code),
         verdict=verdict,
         outside=outside,
         outside_interval=interval,
@@ -287,6 +296,12 @@ def _split(
     z, z_val = (a.astype(np.float32) for a in (features.z_train[train], features.z_val[val]))
     splitter.fit({"numbers": z, "levels": features.levels_train[train]}, y)
     return splitter.split({"numbers": z_val, "levels": features.levels_val[val]}, y_val)
+
+
+def _text_columns(table: Table, *, by_name: bool) -> list[str | int]:
+    """Columns that hold text, by name or, in an array, by position."""
+    text = [table.columns[name].dtype == object for name in table.names]
+    return [name if by_name else j for j, name in enumerate(table.names) if text[j]]
 
 
 def _surely_outside(split: SupportSplit, known: Sequence[Fact], val: Ints) -> SupportSplit:

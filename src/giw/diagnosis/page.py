@@ -14,18 +14,11 @@ CASES = {
     "iii": "(iii) validation has a material part that training lacks",
     "iv": "(iv) each has a material part that the other lacks",
 }
-CODE = {
-    "giw": "clf = giw.GIWClassifier()\nclf.fit(\n    X, y, X_val=X_val, y_val=y_val\n)",
-    "plain": "model.fit(\n    np.concatenate([X, X_val]),\n    np.concatenate([y, y_val]),\n)",
-    "class weights": "share = pd.Series(y_val).value_counts(normalize=True)\n"
-    "before = pd.Series(y).value_counts(normalize=True)\n"
-    "weight = pd.Series(y).map(share / before).fillna(0)\n"
-    "model.fit(X, y, sample_weight=weight)",
-    "weighting": "weight = giw.ulsif(X, X_val)\nmodel.fit(X, y, sample_weight=weight)",
-}
 
 
-def diagnosis_page(found: Diagnosis, *, title: str = "", command: str = "") -> Page:
+def diagnosis_page(
+    found: Diagnosis, *, title: str = "", command: str = "", next_command: str = ""
+) -> Page:
     """The page: the answer, what to do, and then the evidence piece by piece."""
     told = found.recommendation
     sections = [
@@ -36,7 +29,7 @@ def diagnosis_page(found: Diagnosis, *, title: str = "", command: str = "") -> P
         Section(
             title="What to do",
             text=[told.action],
-            code=CODE[told.remedy],
+            code=next_command or told.code,
         ),
         *([Section(title="What helps further", text=told.next_steps)] if told.next_steps else []),
         _support(found),

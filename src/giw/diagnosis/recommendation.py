@@ -31,6 +31,8 @@ class Recommendation:
     remedy : {"giw", "weighting", "class weights", "plain"}
         What ``action`` comes down to: :class:`giw.ReweightedClassifier` with and without rows
         outside, weights by class, or one model of all rows.
+    code : str
+        Python that does it with the very tables, named X, y, X_val and y_val; empty without labels.
     """
 
     answer: str
@@ -38,6 +40,7 @@ class Recommendation:
     evidence: tuple[str, ...]
     next_steps: tuple[str, ...]
     remedy: str
+    code: str = ""
 
 
 def recommend(

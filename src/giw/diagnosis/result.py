@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Sizes:
     tested_val: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
     """What kind of shift this is, how large, where, and what to do.
 
@@ -89,6 +90,44 @@ class Diagnosis:
     sizes: Sizes
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """The answer, the remedy and the sizes, in one line."""
+        return (
+            (
+                f"Diagnosis({self.recommendation.answer!r}, remedy={self.recommendation.remedy!r}, "
+                f"{len(self.facts)} facts, {self.n_outside_rows:,} rows listed as outside, "
+                f"{self.sizes.n_train:,} training and {self.sizes.n_val:,} validation rows)"
+            )
+            .replace(NBSP, " ")
+            .replace("\\xa0", " ")
+        )
+
+    def _repr_html_(self) -> str:
+        """The page, in a frame of its own that runs no scripts."""
+        from giw.diagnosis.page import diagnosis_page
+        from giw.pages import render_page
+
+        page = escape(render_page(diagnosis_page(self)))
+        style = "width: 100%; height: 48rem; border: 0"
+        return f'<iframe sandbox="" style="{style}" srcdoc="{page}"></iframe>'
+
+    def to_frame(self) -> Any:
+        """Facts and tests as a data frame, one row each: kind, column, text, rows and p-value."""
+        import pandas as pd
+
+        names = ["kind", "column", "text", "val_rows", "train_rows", "effect", "p_value", "found"]
+        told: list[list[Any]] = [
+            [f.kind, f.column, f.text, f.val_rows, f.train_rows, None, None, True]
+            for f in self.facts
+        ]
+        lines = self.recommendation.evidence[1:]
+        told += [
+            [test.kind, None, line.replace(NBSP, " "), self.sizes.tested_val,
+             self.sizes.tested_train, test.effect, test.p_value, test.found]
+            for test, line in zip(self.shifts, lines, strict=True)
+        ]  # fmt: skip
+        return pd.DataFrame(told, columns=names)
+
     def summary(self) -> str:
         """The diagnosis in plain text."""
         told = self.recommendation
@@ -116,6 +155,8 @@ class Diagnosis:
                 f"  row {s.row}: {s.label}, likelier {s.likely} ({100 * s.probability:.0f} %)"
                 for s in self.label_noise.suspects[:5]
             ]
+        if told.code:
+            lines += ["", "Code", *(f"  {line}" for line in told.code.splitlines())]
         for title, items in (("Next", told.next_steps), ("Notes", self.notes)):
             if items:
                 lines += ["", title, *(f"  {item}" for item in items)]
@@ -126,7 +167,9 @@ class Diagnosis:
         names = [name for name in self.__dataclass_fields__ if name not in ("split", "val_rows")]
         return {name: _plain(getattr(self, name)) for name in names}
 
-    def to_html(self, path: str | Path, *, title: str = "", command: str = "") -> Path:
+    def to_html(
+        self, path: str | Path, *, title: str = "", command: str = "", next_command: str = ""
+    ) -> Path:
         """Write a page that stands alone, for people; folders on the way are made.
 
         Parameters
@@ -137,11 +180,14 @@ class Diagnosis:
             What stands above the answer.
         command : str, optional
             How the page was made, for its foot.
+        next_command : str, optional
+            What to run next, in the place of the Python code.
         """
         from giw.diagnosis.page import diagnosis_page
         from giw.pages import write_page
 
-        return write_page(diagnosis_page(self, title=title, command=command), path)
+        page = diagnosis_page(self, title=title, command=command, next_command=next_command)
+        return write_page(page, path)
 
 
 def row_in_words(row: OutsideRow) -> str:
