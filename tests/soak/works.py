@@ -76,7 +76,7 @@ class Training:
     def result(cls, folder: Path):
         record = cls.trained(folder)
         state = {k: v.numpy().tobytes() for k, v in record.module.state_dict().items()}
-        return state, {k: v.tobytes() for k, v in record.history.items()}, record.split.summary()
+        return state, {k: v.tobytes() for k, v in record.history.items()}, repr(record.split)
 
 
 class ShortTraining(Training):

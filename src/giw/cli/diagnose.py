@@ -71,7 +71,7 @@ def diagnose(
     with one_line_errors("giw diagnose"):
         from giw.diagnosis import STEPS
         from giw.diagnosis import diagnose as run
-        from giw.nets.training.progress import make_progress
+        from giw.pages.progress import make_progress
         from giw.tables import read_within
 
         if out is not None:

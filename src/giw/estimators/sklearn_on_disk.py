@@ -16,6 +16,7 @@ TREES = (
     "sklearn.tree._tree.Tree",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
+DTYPE = "numpy.dtype"  # that of an imputer, kept as that of an empty array
 
 
 def to_skops(estimator: Any, name: str) -> bytes:
@@ -45,7 +46,7 @@ def from_skops(content: bytes, name: str) -> Any:
 
 def _check_types(skops: Any, content: bytes, name: str) -> list[str]:
     unknown: list[str] = skops.get_untrusted_types(data=content)
-    strange = sorted(set(unknown) - set(TREES))
+    strange = sorted(set(unknown) - {*TREES, DTYPE})
     if strange:
         raise ValueError(
             f"{name} holds types that are neither scikit-learn's nor numpy's and are refused: "

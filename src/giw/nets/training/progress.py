@@ -5,24 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from giw.nets.training.config import TrainingConfig
 from giw.nets.training.loop import OnEpoch
-
-
-def make_progress(*, shown: bool = True, console: Console | None = None) -> Progress:
-    """Name, bar, count, time left and the last values; silent where ``shown`` is False."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        disable=not shown,
-        console=console,
-    )
+from giw.pages.progress import make_progress
 
 
 def note_of(values: dict[str, float]) -> str:
