@@ -6,6 +6,8 @@ from tests.cases.mean_matching import gaussian_kernel, minimum_by_cvxopt
 import giw
 from giw.weights import EffectiveSampleSizeWarning
 from giw.weights.kernels import median_distance
+from giw.weights.ratio import GaussianBasis
+from giw.weights.samples import Samples
 
 
 def two_samples(seed=0, n=60, m=15, d=2, shift=0.7):
@@ -196,3 +198,26 @@ def test_a_batch_is_each_problem_alone(settings):
 
     for pair, w in zip(pairs, together, strict=True):
         assert_allclose(w, giw.kmm(*pair, **settings), atol=1e-9)
+
+
+def test_with_a_given_ridge_the_estimator_is_the_function_on_features_in_their_own_units():
+    train, val = (part * [1, 10] for part in two_samples())
+
+    est = giw.KMM(bandwidth="median", ridge=1.0).fit(train, val)
+
+    assert_allclose(est.weight_, giw.kmm(train, val, bandwidth="median", ridge=1.0), rtol=1e-6)
+    assert (est.weigh(val) > 0).all()
+
+
+def test_the_price_of_a_sum_at_its_bound_is_the_same_for_every_point():
+    """Far apart, κ = (0.4, 0, 0, 0): w = (κ + ρ + λ) / (1 + ρ), and the sum is √n = 2."""
+    train, val = np.array([[0.0], [10.0], [20.0], [30.0]]), np.repeat([[0.0], [15.0]], [1, 9], 0)
+    samples = Samples.of(train, val, None, False)
+    est = giw.KMM(tolerance=1e-6)
+    est.ridge_ = 0.01
+
+    w = est._match_basis(GaussianBasis.whitened(samples.train, 1.0), samples)(samples.train)
+
+    price = (2 * 1.01 - 0.44) / 4
+    raw = np.array([0.41, 0.01, 0.01, 0.01]) + price
+    assert_allclose(w, raw / 1.01, atol=1e-4)

@@ -73,18 +73,6 @@ def test_without_a_penalty_every_point_weighs_the_same(n):
     assert_allclose(side(pair.train, True), side(pair.val, False), atol=1e-3)
 
 
-def test_soft_members_are_a_smaller_sample():
-    """Half of the points with no weight at all: the odds are those of the other half."""
-    pair = gaussian_pair(0, n=100, m=40, d=1)
-    member = np.arange(40) % 2
-
-    assert_allclose(
-        giw.classifier_ratio(pair.train, pair.val, features="linear", ridge=0.1, val_weight=member),
-        giw.classifier_ratio(pair.train, pair.val[1::2], features="linear", ridge=0.1),
-        rtol=1e-6,
-    )
-
-
 @pytest.mark.parametrize("n_val", [20, 200])
 def test_a_linear_truth_gets_linear_features(n_val):
     """Among random splits a richer set clearly wins by chance in few cases, not in half of them."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ from giw.weights.samples import Samples, blocks
 Array = NDArray[np.float64]
 LARGEST_LOG = 60.0  # of a ratio: exp(60) is further than any density ratio that can be estimated
 SELECTION_ROWS = 1_000  # a Newton fit for every fold, set of functions and ridge
+# θ (b + 1,) from blocks of training features, validation features, shares; ridge, start, tolerance
+Likelihood = Callable[..., Array]
 MOST_TRIED = {"linear": 300, "quadratic": 50}  # features of the data up to which these are tried
 
 
@@ -39,22 +41,6 @@ class LogLinearRatio(LinearRatio):
         """Ratio at points (n, d) → (n,)."""
         value = self.features(x) @ self.theta[1:] + self.theta[0]
         return np.exp(value.clip(-LARGEST_LOG, LARGEST_LOG))
-
-
-class Likelihood(Protocol):
-    """A convex fit of θ (b + 1,), the constant first."""
-
-    def __call__(
-        self,
-        train: Callable[[], Iterable[Array]],  # blocks of training features, (rows, b + 1) each
-        phi_val: Array,  # (m, b + 1)
-        share: Array,  # (m,), sums to one
-        *,
-        ridge: float,
-        start: Array,  # (b + 1,)
-        tolerance: float = ...,
-    ) -> Array:
-        """Coefficients for one ridge; the constant is not penalised."""
 
 
 def tilted_moments(
