@@ -1,4 +1,4 @@
-"""Generalized importance weighting: train where training data and the real world part ways."""
+"""Generalized importance weighting: classifiers for data that differ from the training data."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ulsif,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOM_OF = {
     "Diagnosis": "diagnosis",
