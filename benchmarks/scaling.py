@@ -31,7 +31,7 @@ from giw.nets.training import Batch
 from giw.nets.training.net import FunctionalNet
 from giw.nets.training.sharded_net import ShardedNet
 from giw.objective import dynamic_kmm
-from giw.support.scorers.knn import nearest
+from giw.support import nearest
 
 HIDDEN, CLASSES, INPUTS = (1024, 1024), 10, 256
 ITERATIONS = 60  # of the dynamic weights
