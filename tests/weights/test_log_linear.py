@@ -230,3 +230,15 @@ def test_large_coefficients_do_not_overflow():
     assert_allclose(log_mean, 5_000 - np.log(3))
     assert_allclose(mean, [-1.0])
     assert_allclose(covariance, [[0.0]], atol=1e-12)
+
+
+def test_any_probabilistic_classifier_can_take_its_place():
+    pair = gaussian_pair(0, n=400, m=200)
+
+    weight = giw.classifier_ratio(pair.train, pair.val, classifier=LogisticRegression(C=1e6))
+
+    # both samples weigh the same, so that these are the odds without a penalty
+    expected = giw.classifier_ratio(
+        pair.train, pair.val, features="linear", ridge=1e-9, standardize=False, balanced=True
+    )
+    assert_allclose(weight, expected, rtol=1e-3)

@@ -63,7 +63,7 @@ def fit(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier for the world that the validation data come from, and save it.
+    """Train a classifier for the distribution of the validation data, and save it.
 
     Training rows that look like validation rows get weight; validation rows outside the training
     data join training (generalized importance weighting). Text becomes one feature per category,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.base import clone
 
 from giw.weights.ratio import (
     Features,
@@ -143,6 +144,27 @@ def fit_all_rows(
 
 
 @dataclass(frozen=True)
+class ForeignOdds:
+    """The odds of a fitted scikit-learn classifier."""
+
+    classifier: Any
+
+    @classmethod
+    def fitted(cls, classifier: Any, samples: Samples) -> ForeignOdds:
+        """Both samples weigh n, so that penalties tuned for n points keep their meaning."""
+        n, m = len(samples.train), len(samples.val)
+        x, label = np.concatenate([samples.train, samples.val]), np.repeat([0, 1], [n, m])
+        weight = np.append(np.ones(n), n * samples.share)
+        return cls(clone(classifier).fit(x, label, sample_weight=weight))
+
+    def __call__(self, x: Array) -> Array:
+        """Ratio at points (n, d) → (n,)."""
+        chance = np.asarray(self.classifier.predict_proba(x)[:, 1], dtype=np.float64)
+        tiny = math.exp(-LARGEST_LOG)
+        return chance.clip(tiny) / (1 - chance).clip(tiny)
+
+
+@dataclass(frozen=True)
 class HeldOut:
     """Logistic loss of each point under a fit that it took no part in."""
 
@@ -269,6 +291,10 @@ class ClassifierRatio(Ratio):
     ridge : "auto" or float, default="auto"
         Penalty :math:`\lambda`; a larger one pulls all weights towards one. With fewer than three
         validation points nothing can be held out, and the strongest is taken.
+    classifier : scikit-learn classifier, optional
+        Takes the place of the logistic regression; needs ``predict_proba`` and ``sample_weight``
+        in ``fit``. Its odds are taken as they are, at the very points it was fitted to: calibrate
+        it, and keep it from learning the training points by heart.
     n_centers : int, default=100
         Most kernel centres, half of them from each sample.
     standardize : bool, default=True
@@ -287,17 +313,21 @@ class ClassifierRatio(Ratio):
         self,
         features: str = "auto",
         ridge: str | float = "auto",
+        classifier: Any | None = None,
         n_centers: int = 100,
         standardize: bool = True,
         balanced: bool = False,
     ) -> None:
         self.features = features
         self.ridge = ridge
+        self.classifier = classifier
         self.n_centers = n_centers
         self.standardize = standardize
         self.balanced = balanced
 
-    def _fit_model(self, samples: Samples) -> LogLinearRatio:
+    def _fit_model(self, samples: Samples) -> LogLinearRatio | ForeignOdds:
+        if self.classifier is not None:
+            return ForeignOdds.fitted(self.classifier, samples)
         few, maps = samples.few(SELECTION_ROWS), self._maps(samples)
         ridges = self._ridges((10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4))
         # members that count for less than one make the validation sample smaller
