@@ -3,15 +3,15 @@
 Two steps. ``features`` trains one small net per setting and draw and keeps, outside the repository,
 what the split sees: pixels and the outputs of the hidden layers. ``rates`` splits them, each
 representation on its own and all of them together, and writes one row per setting and draw.
-``tables`` does the same for the tables with natural shift, ``speed`` measures seconds and memory.
+``photographs`` makes features of CIFAR images, and ``speed`` measures seconds and memory.
 
     python benchmarks/support.py features --data DATA --cache CACHE     # resumable, an hour or two
+    python benchmarks/support.py photographs --data DATA --cache CACHE
     python benchmarks/support.py rates --cache CACHE                    # a few minutes
-    python benchmarks/support.py tables --data DATA
     python benchmarks/support.py speed
     python benchmarks/support.py show
 
-DATA holds ``mnist/``, ``natural/`` and ``cifar100/``; Fashion-MNIST is taken from ``--fashion``,
+DATA holds ``mnist/`` and ``cifar100/``; Fashion-MNIST is taken from ``--fashion``,
 where Debian's package ``dataset-fashion-mnist`` puts it. What is missing is skipped, and said.
 
 Draws 100 and above are for development (digits and Fashion in grey): every choice was made on
@@ -21,17 +21,23 @@ them. Draws 0 to 9 are reported.
 from __future__ import annotations
 
 import argparse
+import csv
 import gzip
 import itertools
+import resource
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 from torch import nn
 from torch.nn import functional
+
+import giw
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 N_TRAIN, N_HELD_OUT, N_VAL, N_TARGET = 10_000, 2_000, 200, 2_000
@@ -247,6 +253,7 @@ def cifar_deal(data: Path, seed: int) -> Deal:
 
 def make_features(args: argparse.Namespace) -> None:
     """One net per setting and draw; draws on the outside, so that what is there is even."""
+    torch.set_num_threads(1)
     args.cache.mkdir(parents=True, exist_ok=True)
     for seed in args.draws:
         for setting in SETTINGS:
@@ -271,6 +278,7 @@ def make_features(args: argparse.Namespace) -> None:
 
 def make_photographs(args: argparse.Namespace) -> None:
     """The same for photographs, fewer draws and a net with batch normalisation."""
+    torch.set_num_threads(1)
     for seed in [seed for seed in args.draws if seed < CIFAR_DRAWS]:
         path = args.cache / f"cifar-iii-none-{seed}.npz"
         if path.exists():
@@ -292,24 +300,141 @@ def keep(path: Path, dealt: Deal, layers: dict[str, NDArray[np.float32]]) -> Non
     part.rename(path)
 
 
+def rates(args: argparse.Namespace) -> None:
+    """Split what is cached, count errors on target points, append rows that are not there yet."""
+    done = {(row["setting"], row["draw"]) for row in read_rows(args.out)}
+    for path in sorted(args.cache.glob("*-*-*-*.npz")):
+        setting, _, draw = path.stem.rpartition("-")
+        if ".part" in path.name or (setting, draw) in done or int(draw) not in args.draws:
+            continue
+        if args.only and not setting.startswith(args.only):
+            continue
+        append(args.out, {"setting": setting, "draw": draw} | rates_of(dict(np.load(path))))
+        print(f"{setting} {draw}", flush=True)
+
+
+def rates_of(data: dict[str, NDArray[Any]]) -> dict[str, object]:
+    """Errors of all representations together, and of the best single one in hindsight."""
+    y, inside = data.pop("y"), data.pop("inside").astype(bool)
+    z = {name: part.astype(np.float32) for name, part in data.items()}
+    seen, held, new = (
+        {name: part[rows] for name, part in z.items()}
+        for rows in (slice(N_TRAIN - N_HELD_OUT), slice(N_TRAIN - N_HELD_OUT, N_TRAIN),
+                     slice(N_TRAIN, None))
+    )  # fmt: skip
+    start = time.perf_counter()
+    splitter = giw.SupportSplitter(random_state=0)
+    splitter.fit(seen, y[: N_TRAIN - N_HELD_OUT], held_out=held)
+    split = splitter.split(new, y[N_TRAIN:])
+    seconds = time.perf_counter() - start
+    single = {name: errors(p[N_VAL:], inside[N_VAL:]) for name, p in split.p_values.items()}
+    least = min(single, key=lambda name: single[name][0])
+    best = max(single, key=lambda name: single[name][2])
+    val = replace(split, inside=split.inside[:N_VAL], p_value=split.p_value[:N_VAL])
+    share, (low, high) = giw.support_share(val)
+    together = errors(split.p_value[N_VAL:], inside[N_VAL:])
+    numbers_ = dict(zip(("false_inside", "false_outside", "auroc"), together, strict=True)) | {
+        "single_false_inside": single[least][0],
+        "single_auroc": single[best][2],
+        "alpha": float(val.inside.mean()),
+        "true_alpha": float(inside[:N_VAL].mean()),
+        "share": share,
+        "share_low": low,
+        "share_high": high,
+        "true_share": float(inside.mean()),
+        "seconds": seconds,
+    }
+    rounded = {name: f"{value:.4f}" for name, value in numbers_.items()}
+    return rounded | {"single_least_false_inside": least, "single_best_auroc": best}
+
+
+def errors(p_value: NDArray[np.float64], inside: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """False inside, false outside and AUROC of p-values at level 0.05."""
+    called = p_value > 0.05
+    area = float(roc_auc_score(inside, p_value))
+    return float(called[~inside].mean()), float((~called[inside]).mean()), area
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Rows of a csv file, none where it is not there."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: Path, row: dict[str, object]) -> None:
+    """One row more; the first one writes the names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, row, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def show(args: argparse.Namespace) -> None:
+    """Means over draws below 100, and development draws below them."""
+    rows = read_rows(args.out)
+    names = ("false_inside", "single_false_inside", "false_outside", "auroc", "single_auroc")
+    print("| setting | draws |", " | ".join(names), "| worst false inside | share covered |")
+    print("| --- |" + " --- |" * (len(names) + 3))
+    for kind in ("reported", "development"):
+        some = [r for r in rows if (int(r["draw"]) >= FIRST_OF_DEVELOPMENT) == (kind != "reported")]
+        for setting in dict.fromkeys(row["setting"] for row in some):
+            mine = [row for row in some if row["setting"] == setting]
+            means = [f"{np.mean([float(row[name]) for row in mine]):.3f}" for name in names]
+            worst = max(float(row["false_inside"]) for row in mine)
+            covered = sum(
+                float(row["share_low"]) <= float(row["true_share"]) <= float(row["share_high"])
+                for row in mine
+            )
+            name = setting if kind == "reported" else f"{setting} (development)"
+            print(f"| {name} | {len(mine)} | " + " | ".join(means) +
+                  f" | {worst:.3f} | {covered}/{len(mine)} |")  # fmt: skip
+
+
+def speed(args: argparse.Namespace) -> None:
+    """Seconds and memory of fit and split on matrices, each in this one process."""
+    for n, d in ((60_000, 120), (1_000_000, 20)):
+        rng = np.random.default_rng(0)
+        x, new = rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(200, d))
+        y = rng.integers(0, 10, n)
+        start, cpu = time.perf_counter(), time.process_time()
+        giw.SupportSplitter(random_state=0).fit(x, y).split(new.astype(np.float32))
+        took, cpu = time.perf_counter() - start, time.process_time() - cpu
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(f"{n:,} x {d}: {took:.1f} s, {cpu:.1f} CPU s, at most {most:.2f} GB", flush=True)
+
+
 def numbers(text: str) -> list[int]:
     """Read ``0:10,100`` as a list."""
     parts = [part.split(":") for part in text.split(",")]
     return [i for a, *b in parts for i in range(int(a), int(b[0]) if b else int(a) + 1)]
 
 
+COMMANDS = {
+    "features": make_features,
+    "photographs": make_photographs,
+    "rates": rates,
+    "show": show,
+    "speed": speed,
+}
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("features", "photographs"))
+    parser.add_argument("what", choices=tuple(COMMANDS))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fashion", type=Path, default=FASHION)
     parser.add_argument("--cache", type=Path, default=Path("support-cache"))
-    parser.add_argument("--draws", type=numbers, default=numbers("0:10"))
+    parser.add_argument("--out", type=Path, default=Path("results/support.csv"))
+    parser.add_argument("--draws", type=numbers, default=numbers("0:10,100:102"))
     parser.add_argument("--only", default="", help="settings whose name starts so")
     args = parser.parse_args()
-    torch.set_num_threads(1)
-    {"features": make_features, "photographs": make_photographs}[args.what](args)
+    COMMANDS[args.what](args)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.golden.data import bars, digits, points, table, text_table
 
 import giw
+from giw.diagnosis import outside_list
 from giw.support import KNN
 
 MODELS = Path(__file__).parent / "models"  # folders that 0.1.0 has saved
@@ -144,7 +145,7 @@ def split_values(split: giw.SupportSplit) -> Values:
         "membership": split.membership,
         "alpha": split.alpha,
         "support_share": list(giw.support_share(split)),
-        "outside_list": split.outside_list(),
+        "outside_list": outside_list(split),
     }
 
 

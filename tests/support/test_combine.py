@@ -19,16 +19,6 @@ def test_ties_count_against_strangeness():
     assert_allclose(conformal_p(np.array([2.0]), held_out), [(1 + 3) / 5])
 
 
-def test_cells_are_ranked_apart():
-    p = conformal_p(
-        np.array([5.0, 5.0, 5.0]),
-        np.array([1.0, 2.0, 9.0]),
-        cell=np.array([0, 1, 2]),
-        held_cell=np.array([0, 0, 1]),
-    )
-    assert_allclose(p, [1 / 3, 2 / 2, 1.0])
-
-
 @given(st.permutations(list(range(20))))
 def test_each_rank_is_as_likely_as_any_other(order):
     """Of exchangeable scores the last one's p-value takes every k / n equally often."""

@@ -6,6 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 import giw
+from giw.diagnosis import outside_list
 from giw.support import SupportSplit, soft_membership
 
 
@@ -60,8 +61,8 @@ def test_a_softened_split_has_the_mean_posterior_as_alpha():
 def test_the_list_of_outside_points_keeps_its_rate_by_hand():
     """Sorted p-values 0.01, 0.02, 0.5 against lines 0.033, 0.067, 0.1: two are listed."""
     split = giw.SupportSplit(np.ones(3, bool), np.array([0.5, 0.02, 0.01]))
-    assert split.outside_list(fdr=0.1).tolist() == [2, 1]
-    assert split.outside_list(fdr=0.02).tolist() == []
+    assert outside_list(split, fdr=0.1).tolist() == [2, 1]
+    assert outside_list(split, fdr=0.02).tolist() == []
 
 
 def test_the_old_share_says_where_it_went():

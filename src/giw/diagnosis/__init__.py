@@ -2,7 +2,7 @@
 
 from giw.diagnosis.diagnose import STEPS, diagnose
 from giw.diagnosis.result import Diagnosis, Sizes
-from giw.diagnosis.share import SupportShare, separability, support_share
+from giw.diagnosis.share import SupportShare, outside_list, separability, support_share
 from giw.diagnosis.verdict import CaseVerdict, which_case
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Sizes",
     "SupportShare",
     "diagnose",
+    "outside_list",
     "separability",
     "support_share",
     "which_case",

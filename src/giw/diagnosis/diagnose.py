@@ -19,7 +19,7 @@ from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
 from giw.diagnosis.recommendation import recommend
 from giw.diagnosis.result import Diagnosis, Sizes
-from giw.diagnosis.share import support_share
+from giw.diagnosis.share import outside_list, support_share
 from giw.diagnosis.shift_tests import (
     ShiftTest,
     class_count_test,
@@ -122,7 +122,7 @@ def diagnose(
     outside, interval = 1 - share_inside, (1 - high, 1 - low)
 
     step(STEPS[2])
-    listed = split.outside_list()
+    listed = outside_list(split)
     rows, columns = explain_outside(
         features,
         train_rows=train,

@@ -79,6 +79,26 @@ def binomial_interval(count: int, m: int, tail: float) -> tuple[float, float]:
     return low, float(beta.ppf(1 - tail, count + 1, m - count)) if count < m else 1.0
 
 
+def outside_list(split: SupportSplit, fdr: float = 0.1) -> np.ndarray:
+    r"""Indices of outside points to show to people, the strangest first.
+
+    With ordered p-values :math:`p_{(1)} \le \dots \le p_{(m)}` all up to the largest j with
+    :math:`p_{(j)} \le j\, q / m` are listed [1]_; on average at most a share q of them, given as
+    ``fdr``, lies inside.
+
+    References
+    ----------
+    .. [1] Bates et al., Testing for outliers with conformal p-values, Annals of Statistics
+       51:149-178, 2023.
+    """
+    if not 0 < fdr < 1:
+        raise ValueError(f"fdr must lie between 0 and 1, got {fdr}")
+    p_value = _numpy(split.p_value)
+    order = np.argsort(p_value, kind="stable")
+    below = np.flatnonzero(p_value[order] <= fdr * (np.arange(len(order)) + 1) / len(order))
+    return order[: below[-1] + 1 if len(below) else 0]
+
+
 def separability(
     X: Any,
     y: Any,

@@ -14,27 +14,16 @@ TIE = 1e-9  # scores that differ by less are equal: rounding must not break ties
 def conformal_p(
     score: NDArray[np.float64],  # (m,)
     held_out: NDArray[np.float64],  # (r,)
-    *,
-    cell: NDArray[np.int64] | None = None,  # (m,)
-    held_cell: NDArray[np.int64] | None = None,  # (r,)
 ) -> NDArray[np.float64]:  # (m,)
     r"""Rank of each score among those of held-out training rows; a larger score is stranger.
 
     .. math:: p = \frac{1 + \#\{i : s_i \ge s\}}{1 + r}
 
     Ties count against strangeness, so that :math:`P(p \le u) \le u` for a point that is
-    exchangeable with the held-out rows. With cells a point is ranked among the held-out rows of
-    its own cell; a cell without any gives p = 1.
+    exchangeable with the held-out rows.
     """
-    if cell is None or held_cell is None:
-        order = np.sort(held_out)
-        at_least = len(order) - np.searchsorted(order, score - TIE)
-        return (1 + at_least) / (1 + len(order))
-    p_value = np.ones(len(score))
-    for value in np.unique(cell):
-        mine = cell == value
-        p_value[mine] = conformal_p(score[mine], held_out[held_cell == value])
-    return p_value
+    order = np.sort(held_out)
+    return (1 + len(order) - np.searchsorted(order, score - TIE)) / (1 + len(order))
 
 
 def cauchy(p_values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+from giw.checks import as_rows, is_tensor
 
 Matrix = Any  # a numpy array of shape (n, d), or a tensor that does not lie on the CPU
 
 MANY_VALUES = 16  # a column with more different values measures something; fewer may be categories
 LOOKED_AT = 2_000  # rows in which they are counted: a column of numbers shows many at once
-
-
-def is_tensor(value: Any) -> bool:
-    """Whether this is a torch tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def is_text(value: Any) -> bool:
@@ -32,45 +27,14 @@ def on_host(value: Any) -> NDArray[Any]:
 
 
 def as_matrix(value: Any, name: str) -> Matrix:
-    """Finite real numbers of shape (n, d) in floating point; one dimension is n rows of one."""
-    if sparse.issparse(value):
-        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
-    if is_tensor(value) and value.device.type != "cpu":
-        z = value.detach()
-        z = z if z.is_floating_point() and z.element_size() >= 4 else z.float()
-    else:
-        z = _as_floats(on_host(value), name)
-    z = z[:, None] if z.ndim == 1 else z
-    if z.ndim != 2 or 0 in z.shape:
-        hint = f"; flatten each row first: {name}.reshape(len({name}), -1)" * (z.ndim > 2)
-        raise ValueError(f"{name} must have shape (n, d) and some rows, got {tuple(z.shape)}{hint}")
-    if not np.isfinite(float(z.sum())):  # one pass and no mask; an overflow is looked into
-        finite = np.isfinite(on_host(z))
-        if not finite.all():
-            raise ValueError(
-                f"{name} holds {int((~finite).sum())} NaN or infinite values "
-                f"(the first at {tuple(int(i) for i in np.argwhere(~finite)[0])}); drop or impute "
-                "those rows first"
-            )
+    """Finite real numbers of shape (n, d); tensors stay on a device that is not the CPU."""
+    if not is_tensor(value) or value.device.type == "cpu":
+        return np.ascontiguousarray(as_rows(value, name))
+    as_rows(value[:1], name)  # shapes are checked there
+    z = value.detach() if value.dtype.itemsize >= 4 and value.is_floating_point() else value.float()
+    if not bool((z - z).sum() == 0):
+        as_rows(value, name)
     return z
-
-
-def _as_floats(z: NDArray[Any], name: str) -> NDArray[Any]:
-    if z.dtype == object:
-        try:
-            if any(isinstance(v, str | bytes) for v in z.flat):
-                raise TypeError
-            z = z.astype(np.float64)
-        except (TypeError, ValueError):
-            z = z.astype(str)
-    if z.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must hold real numbers, got dtype {z.dtype}; encode text and categories "
-            "first, or pass a data frame"
-        )
-    if z.dtype in (np.float32, np.float64):
-        return np.ascontiguousarray(z)
-    return z.astype(np.float32 if z.dtype == np.float16 else np.float64)
 
 
 def unit_norm(z: Matrix) -> Matrix:

@@ -53,21 +53,9 @@ class KNN:
 class Scored:
     """One representation: held-out training rows with their scores, ready to rank others.
 
-    Parameters
-    ----------
-    z : matrix of shape (n, d)
-        Reference rows.
-    held_out : matrix of shape (r, d)
-        Training rows whose scores the others are compared with.
-    cell : int array of shape (n,)
-        Cell of each reference row; a point lies in that of its nearest one.
-    knn : KNN
-    unit : bool
-        Compare directions only.
-    within : bool
-        Whether the held-out rows are reference rows too. Each then does not score itself.
-    skip_copies : bool
-        Whether one exact copy of a point among the reference rows is left out.
+    ``cell`` is that of each reference row; a point lies in the cell of its nearest one. ``within``
+    says that the held-out rows are reference rows too, so that none scores itself; ``skip_copies``
+    leaves out one exact copy of any point.
     """
 
     def __init__(

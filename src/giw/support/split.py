@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from giw.support.matrices import is_tensor, on_host
+from giw.checks import like_input
+from giw.support.matrices import on_host
 
 Array = Any  # what came in: a numpy array or a tensor
 
@@ -66,38 +66,21 @@ class SupportSplit:
             )
         yes = member.astype(bool)
         share = float(yes.mean()) if len(yes) else 0.0
-        return cls(like(yes, inside), like(yes.astype(float), inside), {}, share)
+        return cls(like_input(yes, inside), like_input(yes.astype(float), inside), {}, share)
 
     @property
     def membership(self) -> Array:
         """What the objective uses, between 0 and 1: ``posterior`` if there is one, else inside."""
         if self.posterior is not None:
             return self.posterior
-        return like(on_host(self.inside).astype(float), self.inside)
+        return like_input(on_host(self.inside).astype(float), self.inside)
 
     def soften(self) -> SupportSplit:
         """The same split with the posterior of being inside as membership."""
         posterior = soft_membership(on_host(self.p_value))
-        return replace(self, posterior=like(posterior, self.p_value), alpha=float(posterior.mean()))
-
-    def outside_list(self, fdr: float = 0.1) -> np.ndarray:
-        r"""Indices of outside points to show to people, the strangest first.
-
-        With ordered p-values :math:`p_{(1)} \le \dots \le p_{(m)}` all up to the largest j with
-        :math:`p_{(j)} \le j\, q / m` are listed [1]_; on average at most a share q of them, given
-        as ``fdr``, lies inside.
-
-        References
-        ----------
-        .. [1] Bates et al., Testing for outliers with conformal p-values, Annals of Statistics
-           51:149-178, 2023.
-        """
-        if not 0 < fdr < 1:
-            raise ValueError(f"fdr must lie between 0 and 1, got {fdr}")
-        p_value = on_host(self.p_value)
-        order = np.argsort(p_value, kind="stable")
-        below = np.flatnonzero(p_value[order] <= fdr * (np.arange(len(order)) + 1) / len(order))
-        return order[: below[-1] + 1 if len(below) else 0]
+        return replace(
+            self, posterior=like_input(posterior, self.p_value), alpha=float(posterior.mean())
+        )
 
     def __len__(self) -> int:
         """Number of validation points."""
@@ -170,12 +153,3 @@ def soft_membership(p_value: np.ndarray) -> np.ndarray:
     posterior = np.empty(m)
     posterior[order] = np.clip(share / np.maximum(density, 1e-9), 0.0, 1.0)
     return np.where(p_value > 0, posterior, 0.0)
-
-
-def like(values: np.ndarray, original: Any) -> Array:
-    """Give back what came in: a tensor on its device for a tensor, else the array."""
-    if not is_tensor(original):
-        return values
-    torch = sys.modules["torch"]
-    dtype = torch.float32 if values.dtype.kind == "f" else None
-    return torch.as_tensor(values, device=original.device, dtype=dtype)

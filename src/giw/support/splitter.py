@@ -12,13 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from giw.checks import as_generator, as_labels, callers_level, check_columns, check_positive
+from giw.checks import (
+    as_generator,
+    as_labels,
+    callers_level,
+    check_columns,
+    check_positive,
+    like_input,
+)
 from giw.support.combine import cauchy, conformal_p
 from giw.support.levels import Levels
 from giw.support.matrices import Matrix, as_matrix, is_text, on_host, row_key, rows_repeat_by_nature
 from giw.support.one_class_svm import OSVM
 from giw.support.scores import KNN, Scored
-from giw.support.split import LABEL, SupportSplit, like
+from giw.support.split import LABEL, SupportSplit
 from giw.tables import Encoder
 
 INPUT, EMBEDDING, LEVELS = "input", "embedding", "levels"
@@ -297,7 +304,7 @@ class SupportSplitter(BaseEstimator):
         p_value = np.where(unseen, 0.0, conformal_p(-score, -self.machine_scores_))
         inside = (score > scorer.cut) & ~unseen
         split = _pack(inside, p_value, {"osvm": p_value}, self.level, original)
-        return replace(split, score=like(score, original))
+        return replace(split, score=like_input(score, original))
 
 
 def after_levels(
@@ -337,9 +344,9 @@ def _pack(
     original: Any,
 ) -> SupportSplit:
     return SupportSplit(
-        inside=like(inside, original),
-        p_value=like(p_value, original),
-        p_values={name: like(p, original) for name, p in p_values.items()},
+        inside=like_input(inside, original),
+        p_value=like_input(p_value, original),
+        p_values={name: like_input(p, original) for name, p in p_values.items()},
         alpha=float(inside.mean()),
         level=float(level),
     )
