@@ -232,7 +232,7 @@ def test_an_embedding_of_ones_own_is_one_more_representation():
         (lambda z: giw.SupportSplitter().fit(z).split(z, z[:, 0]), "fit saw no y"),
         (lambda z: giw.SupportSplitter().fit({"a": z, "b": z[1:]}), "the same rows"),
         (lambda z: giw.SupportSplitter().fit(z * np.nan), "NaN or infinite"),
-        (lambda z: giw.SupportSplitter().fit(z[:, :, None]), "flatten each row first"),
+        (lambda z: giw.SupportSplitter().fit(z[:, :, None]), "flatten each point first"),
         (lambda z: giw.SupportSplitter("osvm", threshold="book").fit(z).split(z), "no threshold"),
     ],
 )
