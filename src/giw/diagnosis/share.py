@@ -54,7 +54,7 @@ def support_share(
         The cuts :math:`\lambda_l` and :math:`\lambda_u`. A higher one trusts outside points less to
         look strange, and widens the interval.
     fdr : float, default=0.1
-        The estimate is at most what :meth:`giw.SupportSplit.outside_list` leaves, of which so much
+        The estimate is at most what :func:`giw.diagnosis.outside_list` leaves, of which so much
         may be there by mistake.
     """
     if not 0.5 < confidence < 1:
@@ -67,7 +67,7 @@ def support_share(
     low = binomial_interval(int((p_value > lower_from).sum()), m, tail)[0] / (1 - lower_from)
     high = binomial_interval(int((p_value > upper_from).sum()), m, tail)[1] / (1 - upper_from)
     # rows on the list of outside rows count, whatever all the others look like
-    listed = (1 - fdr) * len(split.outside_list(fdr)) / m
+    listed = (1 - fdr) * len(outside_list(split, fdr)) / m
     share = min(1.0 - listed, 2 * float((p_value > 0.5).mean()))
     high = min(1.0, high)
     return SupportShare(share, (min(low, share, high), max(high, share)))
