@@ -62,7 +62,7 @@ REPORT = (
     "acs_employment_ma", "gas_drift", "gas_concentration", "amazon_reviews", "mnist_usps",
     "flc_mortality", "parking_birmingham", "ames_housing", "abalone",
 )  # fmt: skip
-SIMPLE = ("training", "validation", "both", "balanced")
+SIMPLE = ("training", "validation", "both tables", "balanced")
 N_VAL = (100, 20, 300)
 MOST_SOURCE, MOST_TEST, MOST_COLUMNS, MOST_LEVELS = 3_000, 2_000, 60, 200
 SHIFTS = ("natural", "none", "flip 0.2", "flip 0.4", "two to one")
@@ -202,7 +202,10 @@ def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
     classes = getattr(model, "classes_", None)
     names = [name for name in model.left_out_.names if name in model.candidates_]
     rows = [model.left_out_.names.index(name) for name in names]
-    test = [predictions(model.candidates_[name], data.X_test, classes) for name in names]
+    limits = model.limits_
+    test = [
+        predictions(model.candidates_[name], data.X_test, classes, limits=limits) for name in names
+    ]
     code, code_val = data.y_test, data.y_val
     if classes is not None:  # a class that neither table has can only be missed
         code = np.where(np.isin(code, classes), np.searchsorted(classes, code), -1)
@@ -323,7 +326,7 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
     mean = cell.mean().reset_index()
     draws = table.groupby(key)["draw"].nunique().rename("draws").reset_index()
     simple = mean[mean.way.isin(SIMPLE)].groupby(key)["score"].max().rename("best").reset_index()
-    both = mean[mean.way == "both"][[*key, "loss"]].rename(columns={"loss": "both_loss"})
+    both = mean[mean.way == "both tables"][[*key, "loss"]].rename(columns={"loss": "both_loss"})
     mean = mean.merge(simple, on=key).merge(both, on=key).merge(draws, on=key)
     return mean.assign(regret=mean.score - mean.best, loss_gain=mean.both_loss - mean.loss)
 
@@ -403,7 +406,8 @@ def main() -> None:
         return None
     found = regrets(cells(jobs, options.data, options.cache))
     if options.csv:
-        found.round(4).to_csv(options.csv, index=False)
+        kept = found[~found.way.isin(["intermediate", "class shares", "corrected"])]
+        kept.drop(columns=["best", "both_loss"]).round(3).to_csv(options.csv, index=False)
     return report(found)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from giw.estimators.fitting import binned_for, few_values, predictions
@@ -84,3 +84,9 @@ def test_a_model_without_probabilities_votes():
     model = LinearSVC().fit([[-1.0], [1.0]], [0, 1])
     found = predictions(model, np.array([[-3.0], [3.0]]), np.array([0, 1]), vote=0.8)
     np.testing.assert_allclose(found, [[0.8, 0.2], [0.2, 0.8]])
+
+
+def test_predicted_numbers_stay_within_the_limits():
+    model = Ridge(1e-9).fit([[0.0], [1.0]], [0.0, 1.0])
+    found = predictions(model, np.array([[-5.0], [0.5], [9.0]]), None, limits=(0.0, 1.0))
+    np.testing.assert_allclose(found, [0.0, 0.5, 1.0], atol=1e-6)

@@ -49,6 +49,13 @@ class Tables:
     target: Vector | None = None  # (u, d) features of unlabelled rows of the target
     many: float = 1.0  # training rows in all for each one here
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Least and greatest number among the labels of both tables; none of classes."""
+        if is_classifier(self.base):
+            return None
+        return float(self.label.min()), float(self.label.max())
+
     def only(self, rows: NDArray[np.int64]) -> Tables:
         """Some of the rows."""
         return replace(

@@ -139,6 +139,7 @@ def predictions(
     X: Any,  # k rows
     classes: NDArray[Any] | None,  # (c,), none for a regression
     *,
+    limits: tuple[float, float] | None = None,
     least: float = 1e-3,
     vote: float = 0.9,
 ) -> NDArray[np.float64]:
@@ -146,6 +147,9 @@ def predictions(
 
     Parameters
     ----------
+    limits : tuple of two floats, optional
+        Predicted numbers beyond them count as the nearer one. A linear model may be off by any
+        amount where the target lies far from the training table, and one such row would decide.
     least : float, default=1e-3
         Smaller probabilities, and those of classes that the model never saw, become this one:
         a single confident mistake does not decide about a candidate.
@@ -153,15 +157,16 @@ def predictions(
         The probability of the predicted class where the model gives no probabilities.
     """
     if classes is None:
-        return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+        found = np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+        return found if limits is None else np.clip(found, *limits)
     if hasattr(model, "predict_proba"):
         column = np.searchsorted(classes, model.classes_)
         probability = np.zeros((X.shape[0], len(classes)))
         probability[:, column] = model.predict_proba(X)
     else:
-        found = np.searchsorted(classes, np.asarray(model.predict(X)))
+        code = np.searchsorted(classes, np.asarray(model.predict(X)))
         probability = np.full((X.shape[0], len(classes)), (1 - vote) / max(len(classes) - 1, 1))
-        probability[np.arange(len(found)), found] = vote
+        probability[np.arange(len(code)), code] = vote
     probability = np.maximum(probability, least)
     return probability / probability.sum(axis=1, keepdims=True)
 

@@ -92,7 +92,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         splitter: SupportSplitter | None = None,
         n_folds: int = 4,
         fold_rows: int = 3_000,
-        least_weight: float = 0.02,
+        least_weight: float = 0.03,
         n_jobs: int | None = None,
         verbose: bool = False,
         random_state: Any = None,
@@ -139,6 +139,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         self.weight_ = np.ones(len(y))
         self.notes_: tuple[str, ...] = ()
         self.val_rows_ = np.empty(0, dtype=np.uint64)
+        self.limits_: tuple[float, float] | None = None
         with one_thread():
             if X_val is None and X_unlabelled is None:
                 self._say_plain()
@@ -158,6 +159,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 if folds > 1:
                     left_out = self._leave_out(candidates, data, fold, generator)
                     data = replace(data, loss=left_out.judged)
+            self.limits_ = data.limits
             self._stack(candidates, data, left_out)
 
     def _tables(
@@ -341,12 +343,15 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             )
         validate_data(self, X, reset=False, skip_check_array=True)
         classes = getattr(self, "classes_", None)
-        least = 0.0 if len(self.candidates_) == 1 else 1e-3
+        alone = len(self.candidates_) == 1  # then as its own predict has it
+        least, limits = (0.0, None) if alone else (1e-3, self.limits_)
         X = X if is_frame(X) or hasattr(X, "shape") else np.asarray(X)
         with one_thread():
-            parts = [self.stack_weight_[name] * predictions(model, X, classes, least=least)
-                     for name, model in self.candidates_.items()]  # fmt: skip
-        return np.sum(parts, axis=0)
+            found = [
+                predictions(model, X, classes, least=least, limits=limits)
+                for model in self.candidates_.values()
+            ]
+        return np.tensordot(np.array([*self.stack_weight_.values()]), np.stack(found), axes=1)
 
     def _candidates(self, m: int) -> list[Candidate]:
         """Those that were asked for, or the usual ones for m labelled validation rows."""
@@ -443,7 +448,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
     def _adopt(self) -> None:
         """Make a model that version 0.1.0 has saved one candidate of its own."""
         if "estimator_" in vars(self) and "candidates_" not in vars(self):
-            self.val_rows_ = np.empty(0, dtype=np.uint64)
+            self.val_rows_, self.limits_ = np.empty(0, dtype=np.uint64), None
             self._keep({"0.1.0": self.estimator_}, np.ones(1))
 
     def _former(self, name: str) -> Any:
@@ -536,7 +541,7 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     fold_rows : int, default=3000
         Training rows that the fits of a fold may see; more of them take longer and are closer to
         the fits that predict.
-    least_weight : float, default=0.02
+    least_weight : float, default=0.03
         Candidates of a smaller weight are dropped, and not fitted to all rows.
     n_jobs : int, optional
         Fits at a time, by joblib; each uses one thread. A Ray or Dask backend spreads them over
@@ -659,8 +664,9 @@ class ReweightedRegressor(RegressorMixin, Reweighted):
     """Any regressor that takes ``sample_weight``, as a stack of simple uses of both tables.
 
     Parameters, attributes and method as in :class:`giw.ReweightedClassifier`; the stack is a mean
-    of predicted numbers, its weights minimise the squared error of left-out validation rows, and
-    ``left_out_score_`` holds R². If no estimator is given: ``HistGradientBoostingRegressor()``.
+    of predicted numbers, none beyond the labels of both tables; its weights minimise the squared
+    error of left-out validation rows, and ``left_out_score_`` holds R². If no estimator is given:
+    ``HistGradientBoostingRegressor()``.
 
     Examples
     --------

@@ -182,7 +182,9 @@ def _one_fold(
     model = fit_candidate(candidate, data.only(np.flatnonzero(seen)))
     if isinstance(model, str):
         return model
-    return predict_with(model, rows_of(data.rows, asked), classes, data.features[asked])
+    if isinstance(model, Mapped):
+        model = _Encoded(model, data.features[asked])
+    return predictions(model, rows_of(data.rows, asked), classes, limits=data.limits)
 
 
 def fit_candidate(candidate: Candidate, data: Tables) -> Any:
@@ -195,13 +197,6 @@ def fit_candidate(candidate: Candidate, data: Tables) -> Any:
         return str(reason)
     except Exception as error:  # a base may fail in any way; the other candidates go on
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-def predict_with(model: Any, X: Any, classes: NDArray[Any] | None, features: Vector | None) -> Any:
-    """Predictions, (k, c) or (k,); features are encoded once where they are known."""
-    if isinstance(model, Mapped) and features is not None:
-        model = _Encoded(model, features)
-    return predictions(model, X, classes)
 
 
 class _Encoded:
