@@ -30,8 +30,8 @@ from scipy.stats import ttest_1samp
 
 import giw
 import practice
-from giw.checks import as_device
 from giw.nets.augmentation import MNIST_AUGMENTATION
+from giw.nets.devices import as_device
 from giw.nets.methods import GIW, GIWPlus
 from giw.nets.models import build
 from giw.nets.training import (
