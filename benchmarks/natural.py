@@ -14,7 +14,6 @@ a new rule for the stack is judged in seconds.
     python benchmarks/natural.py --data DIR --half choose       one half: choose or report
     python benchmarks/natural.py --data DIR --quick             one draw, trees, the choosing half
     python benchmarks/natural.py --data DIR --shift "flip 0.2"  other shifts: see SHIFTS
-    python benchmarks/natural.py --data DIR --peers             peers too (n_val 100, one draw)
     python benchmarks/natural.py --data DIR --draws 5 --n-val 20 --base logistic    some cells
     python benchmarks/natural.py --data DIR --run               predictions only, nothing printed
     python benchmarks/natural.py --data DIR --csv FILE          one small csv of all cells
@@ -309,8 +308,7 @@ def cells(jobs: list[Job], folder: Path, cache: Path) -> pd.DataFrame:
         if classifies:
             count = np.unique(found["y_val"], return_counts=True)[1]
             least = float(count.min()) if len(count) == found["test"].shape[2] else 0.0
-        peers = {name[5:]: found[name] for name in found if name.startswith("peer ")}
-        for way, test in {**ways(found, job, classifies), **peers}.items():
+        for way, test in ways(found, job, classifies).items():
             rows.append(
                 asdict(job) | {"file": file, "classifies": classifies, "way": way, "least": least,
                  "cost": float(found["ours"] / max(found["plain"], 1e-9))}
@@ -379,7 +377,6 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--task", nargs="*", help="some tasks")
     parser.add_argument("--limit", type=float, default=np.inf, help="seconds of fitting")
-    parser.add_argument("--peers", action="store_true", help="peers too, at n_val 100, one draw")
     parser.add_argument("--run", action="store_true", help="only fill the cache")
     parser.add_argument("--csv", type=Path, help="write one row for each cell and way")
     parser.add_argument("--from-csv", type=Path, help="report stored cells")
