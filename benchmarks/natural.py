@@ -339,7 +339,8 @@ def report(cell: pd.DataFrame, few: float = 10.0) -> None:
         number = part.groupby(["task", "n_val"]).ngroups
         what = "accuracy, points" if classifies else "R2"
         draws = sorted(part.draws.unique())
-        print(f"\n### {half}: {shift}, {base}, {what}; {number} cells, {draws} draws\n")
+        counts = ", ".join(map(str, draws))
+        print(f"\n### {half}: {shift}, {base}, {what}; {number} cells, {counts} draws\n")
         print("| way | mean | regret | worst | within 1 | worst, ten a class | log-loss better "
               "than both | balanced | AUC |")  # fmt: skip
         print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")

@@ -158,7 +158,7 @@ def kernel_of(
     """
     n = len(x)
     # what is cut off moves the weights by about its share of the ridge
-    cut = max(1e-5 * ridge, ROUNDING)
+    cut = max(1e-5 * min(ridge, 1.0), ROUNDING)
     most = n // 2 if n <= MOST_DENSE else max(128, min(1_000, 10_000_000 // n))
     rows, left = pivoted_cholesky(x, gamma=gamma, cut=cut, most=most)
     if left < cut or n > MOST_DENSE:
