@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from giw.nets.kernels.fused_norm import fuse_norms
 from giw.nets.kernels.precision import Precision, precision_for
 from giw.nets.methods import GIW, METHODS, TrainOnly
-from giw.nets.methods.virtual import (
+from giw.nets.methods.meta_gradient import (
     goes_forward_mixed,
     losses_of,
     mean_gradient,

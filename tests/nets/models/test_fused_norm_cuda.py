@@ -10,7 +10,7 @@ from torch.func import functional_call, jvp
 from giw.nets.kernels.fused_norm import FusableNorm, fuse_norms
 from giw.nets.kernels.precision import precision_for
 from giw.nets.methods import GIW, MWNet, Reweight, TrainOnly
-from giw.nets.methods.virtual import (
+from giw.nets.methods.meta_gradient import (
     goes_forward_mixed,
     losses_of,
     mean_gradient,

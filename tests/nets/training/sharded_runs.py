@@ -12,7 +12,7 @@ from tests.nets.methods.two_backwards import slope_by_pulling_back
 from tests.nets.training.toy import toy_net, toy_tensors
 
 from giw.nets.methods import METHODS, method_named
-from giw.nets.methods.virtual import slope_along
+from giw.nets.methods.meta_gradient import slope_along
 from giw.nets.training import (
     FunctionalNet,
     Interrupted,

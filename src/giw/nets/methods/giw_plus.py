@@ -30,7 +30,13 @@ from torch import Tensor
 from giw.nets.methods.ccsa import contrast
 from giw.nets.methods.giw import GIW
 from giw.nets.training import OWN, Batch, Evidence, Logs, Net, Params, as_input, sample_losses
-from giw.nets.vicinity import MOVES, are_images, even_uniforms, jittered, moved_images
+from giw.nets.validation_augmentation import (
+    MOVES,
+    are_images,
+    even_uniforms,
+    jittered,
+    moved_images,
+)
 from giw.objective import effective_share, generalized_risk
 from giw.objective.class_ratio import class_ratio
 from giw.support import SupportSplit

@@ -31,15 +31,15 @@ from torch import Tensor
 from torch.func import vjp
 
 from giw.checks import check_positive
-from giw.nets.methods.perceptron import perceptron, perceptron_params
-from giw.nets.methods.plain import PlainMethod
-from giw.nets.methods.virtual import (
+from giw.nets.methods.meta_gradient import (
     goes_forward_mixed,
     losses_of,
     mean_gradient,
     moved_params,
     slope_along,
 )
+from giw.nets.methods.perceptron import perceptron, perceptron_params
+from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import Batch, Logs, Net, OwnParams, Params, as_input, sample_losses
 from giw.objective import effective_share, weighted_risk
 

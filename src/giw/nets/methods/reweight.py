@@ -20,14 +20,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from giw.nets.methods.plain import PlainMethod
-from giw.nets.methods.virtual import (
+from giw.nets.methods.meta_gradient import (
     goes_forward_mixed,
     losses_of,
     mean_gradient,
     moved_params,
     slope_along,
 )
+from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import Batch, Logs, Net, Params, as_input, sample_losses
 from giw.objective import effective_share
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import vmap
 
 from giw.nets.kernels import fused_norm
-from giw.nets.methods.virtual import (
+from giw.nets.methods.meta_gradient import (
     goes_forward_mixed,
     losses_of,
     mean_gradient,

@@ -1,4 +1,4 @@
-r"""Points in the vicinity of a few: moved images, noise along the data.
+r"""Augmented validation points: images moved about, other points jittered along the data.
 
 Random numbers come from an additive recurrence, :math:`u_{j+1} = \{u_j + \alpha\}` with the
 multiples of an irrational vector: evenly spread over the cube, the same on every device, and all

@@ -1,4 +1,4 @@
-r"""Steps that are thought through and not taken.
+r"""Meta-gradients: the change of the validation loss by the weight of each training point.
 
 Meta-learning asks how the validation loss would change if a training point counted a little
 more in the next step of plain gradient descent. With :math:`\theta(\varepsilon) = \theta - \rho

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from giw.nets.vicinity import (
+from giw.nets.validation_augmentation import (
     MOVES,
     are_images,
     even_uniforms,
