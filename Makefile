@@ -8,7 +8,7 @@ CORE := .venv-core
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-busy check fast test-kernels smoke soak docs format clean
+.PHONY: help demo test test-busy check fast test-kernels smoke matrix soak docs format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ $(CORE)/.done: pyproject.toml constraints.txt
 smoke: $(CORE)/.done  ## what works where torch is not installed: tables, weights, splits, diagnosis, commands
 	@OMP_NUM_THREADS=1 $(CORE)/bin/python tools/without_torch.py
 
+matrix:  ## the wheel in empty environments of Python 3.11 (oldest and newest dependencies), 3.12 and 3.13
+	@$(PYTHON) tools/matrix.py
+
 # Its own environment: Triton is no part of torch for CPU, and 'make test' does without it.
 $(KERNELS)/.done: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "make test-kernels needs Python 3.11: elsewhere the pinned torch brings 5 GB of CUDA. Name one: make test-kernels PYTHON=python3.11")'
@@ -82,4 +85,4 @@ format: $(VENV)/.dev  ## rewrite the code in the house format
 	@$(BIN)/ruff format .
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(KERNELS) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site
+	rm -rf $(VENV) $(KERNELS) $(CORE) .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site

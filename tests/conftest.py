@@ -1,10 +1,18 @@
 """Shared by all tests."""
 
-import torch
+import re
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-# the nets here are tiny: a second thread costs more in hand-overs than it computes
-torch.set_num_threads(1)
+try:
+    import torch
+except ImportError:
+    torch = None
+else:
+    # the nets here are tiny: a second thread costs more in hand-overs than it computes
+    torch.set_num_threads(1)
 
 # No test may fail because the machine is busy (deadlines, slow generation) or because today's
 # examples differ from yesterday's; `pytest --hypothesis-profile search` looks for new ones.
@@ -12,3 +20,22 @@ LOAD_DOES_NOT_MATTER = {"deadline": None, "suppress_health_check": [HealthCheck.
 settings.register_profile("repeatable", derandomize=True, **LOAD_DOES_NOT_MATTER)
 settings.register_profile("search", derandomize=False, **LOAD_DOES_NOT_MATTER)
 settings.load_profile("repeatable")
+
+NEEDS_TORCH = re.compile(
+    r"^(import torch|from torch|from giw\.(objective|nets|paper)|import giw\.(objective|nets|paper)"
+    r"|from giw import .*\b(GIWClassifier|GIWObjective)\b)",
+    re.MULTILINE,
+)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out a file of tests that imports torch where torch is not installed."""
+    if torch is not None or collection_path.suffix != ".py":
+        return None
+    return True if NEEDS_TORCH.search(collection_path.read_text("utf-8")) else None
+
+
+@pytest.fixture(name="torch")
+def torch_module():
+    """torch, for a test that needs it in a file that does not; skipped without it."""
+    return pytest.importorskip("torch")
