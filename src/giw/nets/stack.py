@@ -9,7 +9,7 @@ candidates count alike before any point is seen, and together like one point eac
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,25 +75,34 @@ def fit_stack(
     """
     start = pretrain(module, data, config, random_state=random_state, on_epoch=on_epoch)
     candidates = {m.name: m for m in (method, *map(method_named, RIVALS))}
-    q, m = len(candidates), len(data.y_val)
-    loss = np.empty((q, 0))
-    if m >= 2 * folds:
-        generator = np.random.default_rng(random_state)
-        fold = stratified_folds(data.y_val.cpu().numpy(), folds, generator)
-        loss = np.stack([
-            left_out_losses(c, module, data, config, start, fold, random_state=random_state)
-            for c in candidates.values()
-        ])  # fmt: skip
-    found = stack_weights(loss, prior=np.full(q, 1 / q), strength=q)
-    kept = np.where(found >= min(LEAST_WEIGHT, found.max()), found, 0.0)
-    weight = dict(zip(candidates, (kept / kept.sum()).tolist(), strict=True))
+    loss = {name: np.empty(0) for name in candidates}
+    if len(data.y_val) >= 2 * folds:
+        fold = val_folds(data.y_val, folds, random_state)
+        loss = {
+            name: left_out_losses(c, module, data, config, start, fold, random_state=random_state)
+            for name, c in candidates.items()
+        }
+    weight = weights_of(loss)
     records = {
         name: train(candidate, module, data, config, random_state=random_state, pretrained=start,
                     on_epoch=on_epoch)
         for name, candidate in candidates.items() if weight[name] > 0
     }  # fmt: skip
-    means = loss.mean(axis=1).tolist() if loss.size else []
-    return NetStack(weight, dict(zip(candidates, means, strict=False)), records)
+    means = {name: float(losses.mean()) for name, losses in loss.items() if losses.size}
+    return NetStack(weight, means, records)
+
+
+def val_folds(y_val: Tensor, folds: int, random_state: int) -> NDArray[np.int64]:  # (m,)
+    """The fold of each validation point, classes in even shares."""
+    return stratified_folds(y_val.cpu().numpy(), folds, np.random.default_rng(random_state))
+
+
+def weights_of(loss: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:  # each (m,)
+    """Weights of candidates by their left-out losses; none that moves no probability by more."""
+    q = len(loss)
+    found = stack_weights(np.stack([*loss.values()]), prior=np.full(q, 1 / q), strength=q)
+    kept = np.where(found >= min(LEAST_WEIGHT, found.max()), found, 0.0)
+    return dict(zip(loss, (kept / kept.sum()).tolist(), strict=True))
 
 
 def left_out_losses(
