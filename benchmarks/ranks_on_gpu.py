@@ -4,11 +4,11 @@
     python benchmarks/ranks_on_gpu.py --device cpu     # gloo alone and by two, without a GPU
 
 NCCL wants a GPU for each process, so that one GPU holds a group of one; two processes share it over
-gloo. Both roads of docs/scaling.md are compared with one process that knows of no group, in double
+gloo. Both roads of docs/saving.md are compared with one process that knows of no group, in double
 precision: `GIWObjective` under DistributedDataParallel, and `giw.nets.training.train(..., ranks=)`.
 Exit code 1 if a weight or a parameter differs by more than rounding.
 
-Steps are then timed in single precision, and put beside the model of docs/scaling.md with the rates
+Steps are then timed in single precision, and put beside the model of benchmarks/scaling.py with the rates
 of this device. Messages are timed alone and added to it. Wall milliseconds, medians.
 """
 

@@ -4,7 +4,7 @@
     python benchmarks/scaling.py --part ranks    # one of: step, ranks, split, weights
 
 Rates of this machine are measured first, on one thread: products of matrices, products of a matrix
-with a vector, exponentials, choosing the smallest of many. The models of docs/scaling.md divide
+with a vector, exponentials, choosing the smallest of many. Models divide
 counted operations by them; nothing is fitted to what they are compared with. CPU seconds of one
 thread.
 """
