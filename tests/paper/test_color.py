@@ -50,22 +50,11 @@ def test_published_validation_stays_in_training_and_is_the_same_for_every_seed()
     np.testing.assert_array_equal(first.val.x, second.val.x)
 
 
-def test_alpha_is_35_percent_for_the_stratified_draw_and_a_third_for_the_iid_one():
-    _, stratified = shifted()
-    _, iid = shifted(draw="iid")
-
-    assert stratified.alpha == stratified.support_share == 0.35
-    assert iid.support_share == pytest.approx(1 / 3)
-    assert 0 <= iid.alpha <= 1
-
-
-def test_weights_are_constant_for_iid_draws_and_undo_class_sizes_for_stratified_ones():
+def test_alpha_is_35_percent_and_weights_undo_class_sizes():
     problem, truth = shifted()
-    _, iid = shifted(draw="iid")
-    size = np.bincount(grey().y)
+    product = truth.weight * np.bincount(grey().y)[problem.train.y]
 
-    np.testing.assert_allclose(iid.weight, 1.0)
-    product = truth.weight * size[problem.train.y]
+    assert truth.alpha == 0.35
     np.testing.assert_allclose(product, product[0])
     assert truth.weight.mean() == pytest.approx(1.0)
 
@@ -78,8 +67,3 @@ def test_colors_do_not_follow_the_digit():
         red += np.bincount(problem.val.y[truth.inside], minlength=10)
 
     np.testing.assert_allclose(red / 400, 0.35, atol=0.1)
-
-
-def test_wrong_names_are_refused():
-    with pytest.raises(ValueError, match="draw must be one of"):
-        shifted(draw="even")

@@ -5,7 +5,6 @@ import hashlib
 import sys
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib import import_module
 
 import pytest
 from tests.paper.written_files import write_mnist
@@ -42,8 +41,7 @@ def known(mirror, monkeypatch):
         KnownFile("mnist", "gz", path.name, hashlib.md5(path.read_bytes()).hexdigest(), "http://x")
         for path in sorted(mirror[0].iterdir())
     )
-    for module in ("files", "mnist"):
-        monkeypatch.setattr(import_module(f"giw.paper.{module}"), "KNOWN_FILES", files)
+    monkeypatch.setattr("giw.paper.files.KNOWN_FILES", files)
     return files
 
 

@@ -18,7 +18,7 @@ def test_the_problem_has_the_paper_s_numbers(example):
     np.testing.assert_allclose(problem.val.x[2:], [[0.55, 0.55], [0.55, -0.55]])
     np.testing.assert_array_equal(truth.inside, [True, True, False, False])
     np.testing.assert_array_equal(truth.weight, 1.0)
-    assert truth.alpha == truth.support_share == 0.5
+    assert truth.alpha == 0.5
 
 
 def test_inside_validation_points_are_random_and_not_training_points():

@@ -32,7 +32,6 @@ def test_parts_that_do_not_fit_together_are_refused(val, message):
 
 
 def test_alpha_is_the_share_of_this_very_draw():
-    truth = Truth(np.array([True, False, False, True, False]), None, np.zeros(3, bool), 0.5)
+    truth = Truth(np.array([True, False, False, True, False]), None, np.zeros(3, bool))
 
     assert truth.alpha == 0.4
-    assert truth.support_share == 0.5

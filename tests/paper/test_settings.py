@@ -127,11 +127,6 @@ def test_what_the_paper_does_not_have_is_refused():
 @pytest.mark.parametrize("dataset", ["mnist", "color_mnist", "cifar20"])
 def test_real_files_make_the_paper_s_problem(dataset):
     samples = paper_samples(dataset)
-    for draw, share in (("stratified", None), ("iid", 0.4126)):
-        problem, truth = paper_problem(
-            dataset, "iii", "support", trial=0, draw=draw, samples=samples
-        )
-        assert problem.train.x.shape[-2:] == (32, 32)
-        assert problem.train.x.dtype == np.uint8
-        if dataset == "mnist" and share:
-            assert truth.support_share == pytest.approx(share, abs=1e-4)
+    problem, _ = paper_problem(dataset, "iii", "support", trial=0, samples=samples)
+    assert problem.train.x.shape[-2:] == (32, 32)
+    assert problem.train.x.dtype == np.uint8

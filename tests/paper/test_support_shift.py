@@ -30,17 +30,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("draw", ["stratified", "iid"])
 @given(seed=st.integers(0, 10_000))
 @settings(deadline=None, max_examples=15)
-def test_honest_parts_are_disjoint_and_hold_only_their_groups(case, draw, seed):
+def test_honest_parts_are_disjoint_and_hold_only_their_groups(case, seed):
     train_groups, test_groups = CASES[case]
     problem, truth = support_shift(
         numbered(),
         train_groups=train_groups,
         test_groups=test_groups,
         n_val=12,
-        draw=draw,
         random_state=seed,
     )
     train, val, test = rows(problem.train), rows(problem.val), rows(problem.test)
@@ -84,34 +82,7 @@ def test_stratified_draws_take_the_same_number_from_every_group():
             numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=n_val, random_state=0
         )
         np.testing.assert_array_equal(np.bincount(truth.val_group), counts)
-        assert truth.alpha == pytest.approx(truth.support_share) == sum(counts[:2]) / n_val
-
-
-def test_iid_draws_have_the_share_of_the_sample_as_their_alpha():
-    _, truth = support_shift(
-        numbered(),
-        train_groups={0, 1},
-        test_groups=SIZES,
-        n_val=20,
-        draw="iid",
-        random_state=0,
-    )
-
-    assert truth.support_share == pytest.approx(100 / 280)
-
-
-def test_iid_weight_is_constant_inside_and_zero_on_groups_that_test_never_shows():
-    _, same = support_shift(
-        numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=8, draw="iid", random_state=0
-    )
-    _, overlap = support_shift(
-        numbered(), train_groups={0, 1}, test_groups={1, 2}, n_val=8, draw="iid", random_state=0
-    )
-    shown = overlap.train_group == 1
-
-    np.testing.assert_allclose(same.weight, 1.0)
-    np.testing.assert_allclose(overlap.weight[~shown], 0.0)
-    np.testing.assert_allclose(overlap.weight[shown], 1 / shown.mean())
+        assert truth.alpha == sum(counts[:2]) / n_val
 
 
 def test_stratified_weight_undoes_the_sizes_of_the_groups():
@@ -131,7 +102,7 @@ def test_nothing_inside_leaves_the_weight_unknown():
     )
 
     assert truth.weight is None
-    assert truth.alpha == truth.support_share == 0.0
+    assert truth.alpha == 0.0
 
 
 def test_published_protocol_leaves_validation_in_training_and_ignores_the_seed():
@@ -193,10 +164,8 @@ def test_a_test_sample_of_its_own_is_cut_to_the_test_groups():
     [
         ({"n_val": 0}, "n_val must be at least 1"),
         ({"n_val": 400}, "asks for 100 points of group 0"),
-        ({"n_val": 400, "draw": "iid"}, "more than the"),
         ({"train_groups": {9}}, "groups must be some of those of the sample"),
         ({"test_groups": ()}, "groups must be some of those of the sample"),
-        ({"draw": "equal"}, "draw must be one of stratified, iid"),
         ({"protocol": "paper"}, "protocol must be one of honest, published"),
         ({"test_share": 1.0}, "test_share must lie between 0 and 1"),
     ],

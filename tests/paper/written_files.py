@@ -1,20 +1,37 @@
 """Small files in each format, written here as their publishers write them."""
 
 import gzip
+import hashlib
 import io
 import pickle
 import struct
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 
+from giw.paper import files
 from giw.paper.cifar import FINE_TO_COARSE
+from giw.paper.files import KNOWN_FILES
 
 
-def idx_bytes(array, *, claimed=None):
-    """An idx file; ``claimed`` replaces the shape in its header."""
-    shape = array.shape if claimed is None else claimed
-    header = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+def accept(monkeypatch, root):
+    """The files under a folder take the place of the published ones of the same name."""
+    sums = {
+        path.relative_to(root).as_posix(): hashlib.md5(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+    known = tuple(
+        replace(file, md5=next((s for n, s in sums.items() if n.endswith(file.name)), file.md5))
+        for file in KNOWN_FILES
+    )
+    monkeypatch.setattr(files, "KNOWN_FILES", known)
+
+
+def idx_bytes(array):
+    """An idx file."""
+    header = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
     return header + array.astype(np.uint8).tobytes()
 
 
@@ -40,9 +57,8 @@ def cifar_arrays(n=200, seed=0):
     return planes, fine, FINE_TO_COARSE[fine].astype(np.uint8)
 
 
-def python2_pickle(planes, fine, coarse, *, claimed=None):
+def python2_pickle(planes, fine, coarse):
     """The dictionary as Python 2 pickled it: protocol 2, text as byte strings."""
-    shape = planes.shape if claimed is None else claimed
 
     def text(value):
         return b"U" + bytes([len(value)]) + value  # SHORT_BINSTRING
@@ -62,7 +78,7 @@ def python2_pickle(planes, fine, coarse, *, claimed=None):
     values = b"T" + struct.pack("<i", len(body)) + body  # BINSTRING
     array = b"cnumpy.core.multiarray\n_reconstruct\n"
     array += pair(b"cnumpy\nndarray\n", pair(integer(0)), text(b"b")) + b"R"
-    array += pair(integer(1), pair(*map(integer, shape)), dtype, b"\x89", values) + b"b"
+    array += pair(integer(1), pair(*map(integer, planes.shape)), dtype, b"\x89", values) + b"b"
     items = {b"batch_label": text(b"training batch 1 of 1"), b"data": array}
     items |= {b"fine_labels": integers(fine), b"coarse_labels": integers(coarse)}
     return b"\x80\x02}(" + b"".join(text(k) + v for k, v in items.items()) + b"u."
@@ -72,11 +88,6 @@ def python3_pickle(planes, fine, coarse):
     """The same from Python 3."""
     content = {"data": planes, "fine_labels": fine.tolist(), "coarse_labels": coarse.tolist()}
     return pickle.dumps(content, protocol=2)
-
-
-def records(planes, fine, coarse):
-    """The binary edition: coarse label, fine label, planes."""
-    return np.column_stack([coarse, fine, planes]).astype(np.uint8).tobytes()
 
 
 def archive(members):

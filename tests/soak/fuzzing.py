@@ -41,7 +41,7 @@ class Fuzzed:
 HEADER = f"{'reader':<26}{'cases':>7}{'read':>8}{'refused':>9}{'MB most':>9}{'losses':>8}"
 
 
-def judged(target: Target, content, folder: Path, canary: Path) -> tuple[str, int]:
+def judged(target: Target, content, folder: Path) -> tuple[str, int]:
     """One case: ``"read"``, ``"refused"`` or what was lost, and the bytes it took."""
     before = peak_bytes()
     outcome = "read"
@@ -54,9 +54,7 @@ def judged(target: Target, content, folder: Path, canary: Path) -> tuple[str, in
     except Exception as error:
         outcome = f"{type(error).__name__}: {error}"[:200]
     taken = peak_bytes() - before  # by how much this case raised the peak
-    if canary.exists():
-        outcome = "code of the file was run"
-    elif taken > MOST_BYTES:
+    if taken > MOST_BYTES:
         outcome = f"took {taken / 2**20:.0f} MB"
     return outcome, taken
 
@@ -75,17 +73,16 @@ def complaint(error: BaseException, folder: Path) -> str:
     return ""
 
 
-def fuzz(target: Target, cases: int, first_seed: int, canary: Path) -> Fuzzed:
+def fuzz(target: Target, cases: int, first_seed: int) -> Fuzzed:
     """So many cases of one target, the same for the same seed."""
     found = Fuzzed(target.name)
 
     def run(content):
         folder = Path(tempfile.mkdtemp(prefix="giw-fuzz-"))
         try:
-            outcome, taken = judged(target, content, folder, canary)
+            outcome, taken = judged(target, content, folder)
         finally:
             shutil.rmtree(folder)
-            canary.unlink(missing_ok=True)
         found.cases += 1
         found.largest = max(found.largest, taken)
         if outcome in ("read", "refused"):
@@ -120,21 +117,19 @@ def shares(total: int, targets: list[Target]) -> dict[str, int]:
 def fuzz_all(total: int, first_seed: int = 0) -> Iterator[Fuzzed]:
     """Share so many cases among all targets, one after the other in this process."""
     with tempfile.TemporaryDirectory() as place:
-        canary = Path(place) / "canary"
-        targets = all_targets(Path(place), str(canary))
+        targets = all_targets(Path(place))
         counts = shares(total, targets)
         for number, target in enumerate(targets):
-            yield fuzz(target, counts[target.name], first_seed + 1000 * number, canary)
+            yield fuzz(target, counts[target.name], first_seed + 1000 * number)
 
 
 def fuzz_in_child(number: int, total: int, first_seed: int, answer: Path) -> None:
     """One target in a process of its own, which may die of it."""
     with tempfile.TemporaryDirectory() as place:
-        canary = Path(place) / "canary"
-        targets = all_targets(Path(place), str(canary))
+        targets = all_targets(Path(place))
         cases = shares(total, targets)[targets[number].name]
         limit_memory()
-        found = fuzz(targets[number], cases, first_seed + 1000 * number, canary)
+        found = fuzz(targets[number], cases, first_seed + 1000 * number)
     answer.write_bytes(pickle.dumps(found))
 
 

@@ -3,7 +3,6 @@
 import copy
 import io
 import json
-import pickle
 import struct
 import zipfile
 
@@ -136,31 +135,3 @@ def lying_npz(draw, names):
         place = raw.find(b"PK\x01\x02")
         raw[place + 24 : place + 28] = struct.pack("<I", draw(st.sampled_from(LIES)) % 2**32)
     return bytes(raw)
-
-
-class Canary:
-    """Pickled, it would write a file when it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (self.path, "w")
-
-
-def hostile_pickles(canary):
-    """Pickles of every protocol that would write a file if anything in them were run."""
-    found = []
-    for protocol in range(6):
-        found.append(pickle.dumps(Canary(canary), protocol))
-        found.append(pickle.dumps({"data": Canary(canary), "fine_labels": []}, protocol))
-    touch = f"cposix\nsystem\n(S'touch {canary}'\ntR.".encode()
-    found += [touch, b"(" + touch[:-1] + b"l.", b"\x80\x02" + touch]
-    found.append(f"(S'touch {canary}'\nios\nsystem\n.".encode())  # INST
-    found.append(b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R.")  # STACK_GLOBAL
-    # state pushed onto the stand-ins themselves
-    found.append(b"\x80\x02cnumpy\ndtype\nU\x05hello}b.")
-    found.append(b"\x80\x02c_codecs\nencode\nN}U\x08__code__Ns\x86b.")
-    # a key that is nested so deeply that it cannot be told
-    found.append(b"\x80\x02}" + b"(" * 1 + b")" + b"\x85" * 5000 + b"Nu.")
-    return found

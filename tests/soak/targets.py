@@ -4,9 +4,7 @@ import gzip
 import hashlib
 import io
 import json
-import pickle
 import shutil
-import tarfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,15 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from tests.paper import written_files as written
-from tests.soak.mutations import changed_json, changed_zip, hostile_pickles, lying_npz, spoiled
+from tests.soak.mutations import changed_json, changed_zip, lying_npz, spoiled
 
 import giw
 from giw.estimators.saving import INDEX, _hashed, _index_checksum, load_with_notes, save
 from giw.nets.training.checkpoint import read_tensors, write_tensors
-from giw.paper.cifar import _check_labels, _parse_pickle, _read_archive, _read_binary
-from giw.paper.cifar import _read_npz as read_cifar_npz
-from giw.paper.mnist import read_idx
 from giw.paper.plan import Run
 from giw.paper.report import paper_sheets
 from giw.paper.rows import Result, Store, encode
@@ -59,92 +53,6 @@ def file_target(name, file, cases, read, share=1):
         return read(folder / file)
 
     return Target(name, cases, write_and_read, share)
-
-
-# ---------------------------------------------------------------------- data sets
-
-IMAGES = written.cifar_arrays(n=2)
-
-
-def idx_targets():
-    small = np.arange(24, dtype=np.uint8)
-    plain = [written.idx_bytes(small), written.idx_bytes(small.reshape(4, 3, 2))]
-    sizes = st.sampled_from([0, 1, 24, 2**16, 2**29, 2**32 - 1])
-    lies = st.lists(sizes, min_size=1, max_size=4).map(
-        lambda shape: written.idx_bytes(small, claimed=shape)
-    )
-    packed = [gzip.compress(raw) for raw in plain]
-    yield file_target("idx", "a-ubyte", spoiled(plain) | lies, read_idx, 2)
-    yield file_target("idx.gz", "a.gz", spoiled(packed) | lies.map(gzip.compress), read_idx, 2)
-
-
-def read_pickle(path):
-    _check_labels(path, *_parse_pickle(path.read_bytes(), str(path)))
-
-
-def read_with(reader):
-    return lambda path: _check_labels(path, *reader(path, "train", False))
-
-
-def link_archive(target, kind):
-    """An archive in which the wanted members are links, devices or folders."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name in ("cifar-100-python/train", "cifar-100-binary/train.bin"):
-            info = tarfile.TarInfo(name)
-            info.type, info.linkname = kind, target
-            tar.addfile(info)
-    return buffer.getvalue()
-
-
-def sparse_archive(size=400 * 2**20):
-    """Members of a few bytes that claim to be mostly holes, in GNU's format."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
-        for name in ("cifar-100-python/train", "cifar-100-binary/train.bin"):
-            info = tarfile.TarInfo(name)
-            info.pax_headers = {
-                "GNU.sparse.size": str(size),
-                "GNU.sparse.numblocks": "1",
-                "GNU.sparse.map": "0,0",
-            }
-            tar.addfile(info)
-    return buffer.getvalue()
-
-
-def archives():
-    members = {
-        "cifar-100-python/train": written.python3_pickle(*IMAGES),
-        "cifar-100-binary/train.bin": written.records(*IMAGES),
-    }
-    outside = {f"../../{name}": body for name, body in members.items()}
-    found = [written.archive(members), written.archive(outside), sparse_archive()]
-    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE):
-        names = ("/etc/passwd", "../x", "train", "train.bin", *members)
-        found += [link_archive(name, kind) for name in names]
-    return found
-
-
-def cifar_targets(canary):
-    pickles = [written.python2_pickle(*IMAGES), written.python3_pickle(*IMAGES)]
-    pickles += [pickle.dumps({"data": IMAGES[0]}, protocol) for protocol in range(6)]
-    sizes = st.sampled_from([-1, 0, 1, 3072, 2**30, 2**31 - 1])
-    lies = st.tuples(sizes, sizes).map(lambda s: written.python2_pickle(*IMAGES, claimed=s))
-    hostile = st.sampled_from(hostile_pickles(canary))
-    yield file_target("cifar pickle", "train", spoiled(pickles) | lies | hostile, read_pickle, 3)
-    records = written.records(*IMAGES)
-    yield file_target("cifar binary", "train.bin", spoiled([records]), read_with(_read_binary))
-    whole = archives()
-    unpacked = [gzip.decompress(raw) for raw in whole]
-    cases = spoiled(whole) | spoiled(unpacked).map(gzip.compress) | st.sampled_from(whole)
-    for kind in ("python", "binary"):
-        name = f"cifar-100-{kind}.tar.gz"
-        yield file_target(f"cifar {kind} archive", name, cases, read_with(_read_archive), 2)
-    buffer = io.BytesIO()
-    written.write_npz(buffer, *IMAGES)
-    npz = buffer.getvalue()
-    cases = spoiled([npz]) | changed_zip(npz) | lying_npz(["images", "fine", "coarse"])
-    yield file_target("cifar npz", "train_a.npz", cases, read_with(read_cifar_npz), 2)
 
 
 # ---------------------------------------------------------------------- tables
@@ -306,11 +214,9 @@ def result_targets():
     yield Target("result store and packs", cases, read_results, 3)
 
 
-def all_targets(folder: Path, canary: str) -> list[Target]:
-    """All readers; ``folder`` is for making files, ``canary`` the file that no pickle may write."""
+def all_targets(folder: Path) -> list[Target]:
+    """All readers; ``folder`` is for making files."""
     return [
-        *idx_targets(),
-        *cifar_targets(canary),
         *table_targets(),
         *model_targets(folder),
         *checkpoint_targets(folder),

@@ -2,15 +2,13 @@
 
 import io
 import json
-import tarfile
 import zipfile
 
 import pytest
-from tests.soak.mutations import hostile_pickles, lying_npy
-from tests.soak.targets import link_archive, sealed, some_results, sparse_archive
+from tests.soak.mutations import lying_npy
+from tests.soak.targets import sealed, some_results
 
 from giw.estimators.sklearn_on_disk import from_skops
-from giw.paper.cifar import _parse_pickle, _read_archive
 from giw.paper.rows import Store, decode, encode
 from giw.tables import read_table
 from giw.tables.npy_in_zip import check_arrays
@@ -65,24 +63,6 @@ def test_arrays_in_skops_files_are_checked_before_they_are_read():
         check_arrays(archive, len(buffer.getvalue()))
     with pytest.raises(ValueError, match=r"model\.skops cannot be read"):
         from_skops(buffer.getvalue(), "model.skops")
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
-def test_only_plain_members_of_an_archive_are_read(kind, tmp_path):
-    path = tmp_path / "cifar-100-binary.tar.gz"
-    for raw in (link_archive("cifar-100-binary/train.bin", kind), sparse_archive()):
-        path.write_bytes(raw)
-        with pytest.raises(ValueError, match="no plain file"):
-            _read_archive(path, "train", False)
-
-
-def test_no_pickle_is_run_and_every_complaint_is_one_line(tmp_path):
-    canary = tmp_path / "canary"
-    for raw in hostile_pickles(str(canary)):
-        with pytest.raises(ValueError, match="train") as told:
-            _parse_pickle(raw, "train")
-        assert len(str(told.value).splitlines()) == 1
-    assert not canary.exists()
 
 
 @pytest.mark.parametrize(

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import os
+import pickle
 import tarfile
-import zipfile
 from collections.abc import Callable
 from io import BytesIO
-from math import prod
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from giw.paper.files import KNOWN_FILES, MAX_BYTES, KnownFile, checked, find_file, missing
-from giw.paper.safe_pickle import load_arrays
+from giw.paper import files
 from giw.paper.sample import Sample
 
 Part = Literal["train", "test"]
 Bytes = NDArray[np.uint8]
 Parts = tuple[Bytes, Bytes, Bytes]  # images (n, 3, 32, 32), fine (n,), coarse (n,)
-
-PIXELS = 3 * 32 * 32
-RECORD = 2 + PIXELS  # coarse label, fine label, red, green and blue plane
-OFFICIAL_SIZE = {"train": 50_000, "test": 10_000}
 
 # The first two classes of each line are those that training sees in the paper.
 SUPERCLASSES: dict[str, tuple[str, ...]] = {
@@ -68,7 +61,6 @@ def cifar20(
     *,
     edition: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
-    verify: bool = True,
 ) -> Sample:
     """CIFAR-100 as ``uint8`` images of shape (n, 3, 32, 32), 20 superclasses as the task.
 
@@ -78,32 +70,29 @@ def cifar20(
     ----------
     part : {"train", "test"}
         50,000 or 10,000 images in the official editions.
-    edition : {"python", "python archive", "binary", "binary archive", "npz"}, optional
+    edition : {"python", "python archive", "npz"}, optional
         Which files to read; left out, the first of these that is there. The ``npz`` edition is
         smaller and its training labels were recovered from noisy ones, see ``docs/data.md``: state
         that beside every number that comes from it.
     data_dir : path, optional
-        Data folder, see :func:`giw.paper.files.catalogue`.
-    verify : bool, default=True
-        Refuse files whose md5 sum is not the known one.
+        Data folder, see :func:`giw.paper.files.catalogue`; a file whose md5 sum is not the known
+        one is refused.
 
     References
     ----------
     Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
     """
-    if part not in OFFICIAL_SIZE:
+    if part not in ("train", "test"):
         raise ValueError(f"part is train or test, got {part!r}")
     edition = edition or cifar_edition(data_dir)
     if edition not in _READERS:
         raise ValueError(f"edition is one of {', '.join(_READERS)}; got {edition!r}")
     pieces = []
     for known in _files_of(edition, part):
-        path = find_file(known, data_dir)
+        path = files.find_file(known, data_dir)
         if path is None:
-            raise missing("cifar100", data_dir, f"CIFAR-100 file {known.name}")
-        checked(path, known.md5, verify=verify)
-        pieces.append(_READERS[edition](path, part, verify))
-        _check_labels(path, *pieces[-1])
+            raise files.missing("cifar100", data_dir, f"CIFAR-100 file {known.name}")
+        pieces.append(_READERS[edition](files.whole_bytes(known, path), part))
     images, fine, coarse = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     return Sample(images, coarse, fine, COARSE_NAMES)
 
@@ -111,134 +100,41 @@ def cifar20(
 def cifar_edition(data_dir: str | os.PathLike[str] | None = None) -> str:
     """The edition of CIFAR-100 that :func:`cifar20` reads from this folder."""
     for edition in _READERS:
-        files = [*_files_of(edition, "train"), *_files_of(edition, "test")]
-        if all(find_file(known, data_dir) for known in files):
+        wanted = [*_files_of(edition, "train"), *_files_of(edition, "test")]
+        if all(files.find_file(known, data_dir) for known in wanted):
             return edition
-    raise missing("cifar100", data_dir, "complete edition of CIFAR-100")
+    raise files.missing("cifar100", data_dir, "complete edition of CIFAR-100")
 
 
-def _files_of(edition: str, part: str) -> list[KnownFile]:
+def _files_of(edition: str, part: str) -> list[files.KnownFile]:
     """Files that hold a part; an archive holds both."""
-    mine = [known for known in KNOWN_FILES if (known.dataset, known.edition) == _key(edition)]
+    key = "cifar100", edition
+    mine = [known for known in files.KNOWN_FILES if (known.dataset, known.edition) == key]
     return [known for known in mine if "archive" in edition or part in Path(known.name).stem]
 
 
-def _key(edition: str) -> tuple[str, str]:
-    return "cifar100", edition
+def _read_python(raw: bytes, part: str) -> Parts:
+    found = pickle.loads(raw, encoding="latin1")  # its checksum is the publisher's
+    labels = (np.array(found[name], dtype=np.uint8) for name in ("fine_labels", "coarse_labels"))
+    return found["data"].reshape(-1, 3, 32, 32), *labels
 
 
-def _check_labels(path: Path, images: Bytes, fine: Bytes, coarse: Bytes) -> None:
-    """Shapes fit, and every fine class lies in its superclass."""
-    shapes_fit = images.shape[1:] == (3, 32, 32) and fine.shape == coarse.shape == (len(images),)
-    if not shapes_fit or fine.max(initial=0) > 99 or (coarse != FINE_TO_COARSE[fine]).any():
-        raise ValueError(
-            f"{path} does not hold CIFAR-100: images {images.shape}, fine labels {fine.shape} and "
-            f"coarse labels {coarse.shape} must fit, and each class lie in its superclass"
-        )
+def _read_archive(raw: bytes, part: str) -> Parts:
+    """One member of the official archive, without unpacking it to the disk."""
+    with tarfile.open(fileobj=BytesIO(raw), mode="r:gz") as archive:
+        stream = archive.extractfile(f"cifar-100-python/{part}")
+        return _read_python(b"" if stream is None else stream.read(), part)
 
 
-def _read_python(path: Path, part: str, verify: bool) -> Parts:
-    return _parse_pickle(path.read_bytes(), str(path))
-
-
-def _parse_pickle(raw: bytes, name: str) -> Parts:
-    found = load_arrays(raw, name)
-    try:
-        data, fine, coarse = found["data"], found["fine_labels"], found["coarse_labels"]
-    except KeyError as error:
-        raise ValueError(f"{name} has no entry {error}; it is not CIFAR-100") from None
-    if not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] != PIXELS:
-        raise ValueError(f"{name}: data must be an array of {PIXELS} bytes per image")
-    return data.reshape(-1, 3, 32, 32), _labels(fine, name), _labels(coarse, name)
-
-
-def _labels(values: object, name: str) -> Bytes:
-    if not isinstance(values, list) or not all(type(v) is int and 0 <= v < 100 for v in values):
-        raise ValueError(f"{name}: labels must be a list of integers from 0 to 99")
-    return np.array(values, dtype=np.uint8)
-
-
-def _read_binary(path: Path, part: str, verify: bool) -> Parts:
-    expected = OFFICIAL_SIZE[part] * RECORD
-    size = path.stat().st_size
-    if verify and size != expected:  # the publisher gives no checksum for this file
-        raise ValueError(
-            f"{path} is truncated or altered: it has {size} bytes, expected {expected}; unpack it "
-            "again, or pass verify=False to read it all the same"
-        )
-    return _parse_records(path.read_bytes(), str(path))
-
-
-def _parse_records(raw: bytes, name: str) -> Parts:
-    if not raw or len(raw) % RECORD:
-        raise ValueError(f"{name} has {len(raw)} bytes, not whole records of {RECORD}")
-    records = np.frombuffer(bytearray(raw), dtype=np.uint8).reshape(-1, RECORD)
-    return records[:, 2:].reshape(-1, 3, 32, 32), records[:, 1], records[:, 0]
-
-
-def _read_archive(path: Path, part: str, verify: bool) -> Parts:
-    """One member of an official archive, without unpacking the rest to disk."""
-    binary = "binary" in path.name
-    member = f"cifar-100-{'binary' if binary else 'python'}/{part}{'.bin' if binary else ''}"
-    name = f"{path}:{member}"
-    try:
-        with tarfile.open(path, "r:gz") as archive:
-            info = archive.getmember(member)
-            # links could lead in circles, and sparse files are as large as they like
-            if not info.isreg() or info.issparse() or info.size > MAX_BYTES:
-                raise ValueError(f"it is no plain file of at most {MAX_BYTES} bytes")
-            stream = archive.extractfile(info)
-            raw = b"" if stream is None else stream.read()
-    except Exception as error:  # a damaged archive can raise nearly anything
-        said = " ".join(str(error).split())
-        raise ValueError(f"{name} cannot be read: {said}; fetch the archive again") from error
-    return _parse_records(raw, name) if binary else _parse_pickle(raw, name)
-
-
-def _read_npz(path: Path, part: str, verify: bool) -> Parts:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            images, fine, coarse = (
-                _read_npy(archive, f"{key}.npy", path) for key in ("images", "fine", "coarse")
-            )
-    except Exception as error:  # a damaged zip file or header can raise nearly anything
-        said = " ".join(str(error).split())
-        raise ValueError(f"{path} cannot be read: {said}; get the file again") from error
-    if images.shape[1:] != (32, 32, 3):
-        raise ValueError(f"{path}: images must have shape (n, 32, 32, 3), got {images.shape}")
-    return np.ascontiguousarray(images.transpose(0, 3, 1, 2)), fine, coarse
-
-
-def _read_npy(archive: zipfile.ZipFile, member: str, path: Path) -> Bytes:
-    """An array of bytes whose header must agree with the size of its member, before it is read."""
-    info = archive.getinfo(member)
-    with archive.open(info) as stream:
-        head = BytesIO(stream.read(4096))
-        try:
-            major, _ = npy_format.read_magic(head)
-            read_header = (
-                npy_format.read_array_header_1_0 if major == 1 else npy_format.read_array_header_2_0
-            )
-            shape, fortran, dtype = read_header(head)
-        except ValueError as error:
-            raise ValueError(f"{path}:{member} is not a numpy array: {error}") from None
-        size, start = prod(shape), head.tell()
-        if fortran or dtype != np.uint8 or size > MAX_BYTES or size + start != info.file_size:
-            raise ValueError(
-                f"{path}:{member} claims {dtype} of shape {shape}, which {info.file_size} bytes "
-                "do not hold; it must be uint8 in C order"
-            )
-        values = head.read() + stream.read(size)
-    if len(values) != size:
-        raise ValueError(f"{path}:{member} holds {len(values)} bytes of {size}; get the file again")
-    return np.frombuffer(bytearray(values), dtype=np.uint8).reshape(shape)
+def _read_npz(raw: bytes, part: str) -> Parts:
+    with np.load(BytesIO(raw), allow_pickle=False) as found:
+        images = np.ascontiguousarray(found["images"].transpose(0, 3, 1, 2))
+        return images, found["fine"], found["coarse"]
 
 
 # In the order of preference: the paper's exact data first.
-_READERS: dict[str, Callable[[Path, str, bool], Parts]] = {
+_READERS: dict[str, Callable[[bytes, str], Parts]] = {
     "python": _read_python,
     "python archive": _read_archive,
-    "binary": _read_binary,
-    "binary archive": _read_archive,
     "npz": _read_npz,
 }

@@ -17,12 +17,12 @@ State = Literal["missing", "present", "verified", "altered"]
 
 @dataclass(frozen=True)
 class KnownFile:
-    """One file of a data set, with the checksum its publisher gives where there is one."""
+    """One file of a data set, with its checksum."""
 
     dataset: str
     edition: str
     name: str
-    md5: str | None = None
+    md5: str
     url: str | None = None
 
 
@@ -74,16 +74,6 @@ KNOWN_FILES: tuple[KnownFile, ...] = (
         "eb9058c3a382ffc7106e4002c42a8d85",
         f"{_CIFAR_HOME}cifar-100-python.tar.gz",
     ),
-    # The publisher gives no checksum for the two members; their exact size is checked instead.
-    KnownFile("cifar100", "binary", "cifar-100-binary/train.bin"),
-    KnownFile("cifar100", "binary", "cifar-100-binary/test.bin"),
-    KnownFile(
-        "cifar100",
-        "binary archive",
-        "cifar-100-binary.tar.gz",
-        "03b5dce01913d631647c71ecec9e9cb8",
-        f"{_CIFAR_HOME}cifar-100-binary.tar.gz",
-    ),
     KnownFile("cifar100", "npz", "train_a.npz", "8161ae21473e5dc7f34ef03c8ea8ddfc"),
     KnownFile("cifar100", "npz", "train_b.npz", "94a5d0601c02630b30537b586c92edff"),
     KnownFile("cifar100", "npz", "test.npz", "09cf77126a751e79ce705434274e0aab"),
@@ -124,35 +114,33 @@ def _status(file: KnownFile, path: Path | None, verify: bool) -> FileStatus:
     size = path.stat().st_size
     if not verify:
         return FileStatus(file, "present", path, size)
-    found = md5_of(path)
-    state: State = "present" if file.md5 is None else "verified"
-    if file.md5 is not None and found != file.md5:
-        state = "altered"
-    return FileStatus(file, state, path, size, found)
-
-
-def md5_of(path: Path) -> str:
-    """The md5 sum of a file, read in pieces."""
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, _md5).hexdigest()
+        found = hashlib.file_digest(stream, _md5).hexdigest()
+    return FileStatus(file, "verified" if found == file.md5 else "altered", path, size, found)
 
 
-def _md5() -> hashlib._Hash:
-    # Publishers chose md5; it guards against accidents here, not against attackers.
-    return hashlib.md5(usedforsecurity=False)
+def _md5(data: bytes = b"") -> hashlib._Hash:
+    return hashlib.md5(data, usedforsecurity=False)
 
 
-def checked(path: Path, md5: str | None, *, verify: bool = True) -> Path:
-    """The path itself, once the file is small enough and its md5 sum is the expected one."""
+def whole_bytes(file: KnownFile, path: Path) -> bytes:
+    """What is in a file, once its checksum is the known one.
+
+    Nothing else is ever parsed, so that readers need not guard against what they read: no pickle
+    but the published one is opened. Publishers chose md5; to make another file with the md5 sum of
+    a given one is not feasible to this day.
+    """
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise ValueError(f"{path} has {size} bytes, more than any file of these data sets")
-    if verify and md5 is not None and (found := md5_of(path)) != md5:
+    content = path.read_bytes()
+    found = _md5(content).hexdigest()
+    if found != file.md5:
         raise ValueError(
-            f"{path} is truncated or altered: its md5 sum is {found}, expected {md5}; remove it "
-            "and fetch it again, or pass verify=False to read it all the same"
+            f"{path} is truncated or altered: its md5 sum is {found}, expected {file.md5}; remove "
+            "it and fetch it again"
         )
-    return path
+    return content
 
 
 def missing(dataset: str, data_dir: str | os.PathLike[str] | None, what: str) -> FileNotFoundError:
@@ -203,7 +191,8 @@ def _fetch_one(
 ) -> Path:
     present = find_file(known, data_dir)
     if present is not None:
-        return checked(present, known.md5)
+        whole_bytes(known, present)
+        return present
     pooch = _pooch()
     url = known.url if base_url is None else f"{base_url.rstrip('/')}/{known.name}"
     folder = data_folder(data_dir) / known.dataset

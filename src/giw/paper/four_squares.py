@@ -103,7 +103,7 @@ def four_squares_problem(
     test = four_squares(example=example, n=n_test, random_state=rng)
     points = np.concatenate([drawn.x, CENTERS[list(right)]])  # (4, 2)
     val = squares_sample(points, np.array([*left, *right]), example=example)
-    truth = truth_of(train, val, test, np.ones(n_train), share=0.5)
+    truth = truth_of(train, val, test, np.ones(n_train))
     return ShiftProblem(train, val, test), truth
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-import zlib
-from math import prod
-from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from giw.paper.files import KNOWN_FILES, MAX_BYTES, checked, find_file, missing
+from giw.paper import files
 from giw.paper.sample import Sample
 
 Part = Literal["train", "test"]
@@ -30,7 +27,6 @@ def mnist(
     *,
     task: Task = "odd_even",
     data_dir: str | os.PathLike[str] | None = None,
-    verify: bool = True,
 ) -> Sample:
     """MNIST as ``uint8`` images of shape (n, 1, 28, 28); ``group`` is the digit.
 
@@ -42,9 +38,7 @@ def mnist(
         ``y`` is 1 for odd digits, or the digit itself.
     data_dir : path, optional
         Data folder, see :func:`giw.paper.files.catalogue`. The four idx files may be gzipped or
-        not.
-    verify : bool, default=True
-        Refuse files whose md5 sum is not the published one.
+        not; one whose md5 sum is not the published one is refused.
 
     References
     ----------
@@ -54,13 +48,8 @@ def mnist(
         raise ValueError(
             f"part is train or test and task is odd_even or digit, got {part!r} and {task!r}"
         )
-    images = _read_idx(f"{_PREFIX[part]}-images-idx3-ubyte", data_dir, verify)  # (n, 28, 28)
-    labels = _read_idx(f"{_PREFIX[part]}-labels-idx1-ubyte", data_dir, verify)  # (n,)
-    if images.ndim != 3 or labels.shape != images.shape[:1] or labels.max(initial=0) > 9:
-        raise ValueError(
-            f"MNIST's {part} files do not fit together: images of shape {images.shape}, labels of "
-            f"shape {labels.shape} up to {labels.max(initial=0)}; fetch all four again"
-        )
+    images = _read_idx(f"{_PREFIX[part]}-images-idx3-ubyte", data_dir)  # (n, 28, 28)
+    labels = _read_idx(f"{_PREFIX[part]}-labels-idx1-ubyte", data_dir)  # (n,)
     digit = labels.astype(np.int64)
     label = digit % 2 if task == "odd_even" else digit
     return Sample(images[:, None], label, digit, ODD_OR_EVEN if task == "odd_even" else DIGITS)
@@ -88,55 +77,18 @@ def colored(sample: Sample, color: ArrayLike) -> Sample:
     return Sample(painted, sample.y, channel, sample.classes)
 
 
-def _read_idx(
-    name: str, data_dir: str | os.PathLike[str] | None, verify: bool
-) -> NDArray[np.uint8]:
-    """The first of the gzipped and the plain file that is there."""
-    for known in KNOWN_FILES:
-        if known.dataset == "mnist" and known.name.removesuffix(".gz") == name:
-            path = find_file(known, data_dir)
-            if path is not None:
-                return read_idx(checked(path, known.md5, verify=verify))
-    raise missing("mnist", data_dir, f"MNIST file {name}[.gz]")
+def _read_idx(name: str, data_dir: str | os.PathLike[str] | None) -> NDArray[np.uint8]:
+    """The first of the gzipped and the plain file that is there.
 
-
-def read_idx(path: Path) -> NDArray[np.uint8]:
-    """An idx file of bytes, gzipped if its name ends in ``.gz``.
-
-    Two zero bytes, the type (8 for bytes), the number of dimensions, each dimension as a big-endian
-    32-bit integer, then the values. Dimensions are compared with what follows, and with a limit,
-    before any memory is asked for.
+    An idx file has two zero bytes, the type (8 for bytes), the number of dimensions, each dimension
+    as a big-endian 32-bit integer, then the values.
     """
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            return _parse_idx(cast(BinaryIO, stream), path)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file: {error}; fetch it again") from error
-
-
-def _at_most(stream: BinaryIO, size: int) -> bytearray:
-    """Up to ``size`` bytes, piece by piece: one long read would reserve them all at once."""
-    values = bytearray()
-    while len(values) < size and (piece := stream.read(min(size - len(values), 2**18))):
-        values += piece
-    return values
-
-
-def _parse_idx(stream: BinaryIO, path: Path) -> NDArray[np.uint8]:
-    magic = stream.read(4)
-    if len(magic) < 4 or magic[:3] != b"\x00\x00\x08" or not 1 <= magic[3] <= 4:
-        raise ValueError(f"{path} is not an idx file of bytes: it begins with {magic.hex(' ')}")
-    header = stream.read(4 * magic[3])
-    if len(header) < 4 * magic[3]:
-        raise ValueError(f"{path} ends within its header; fetch it again")
-    shape = struct.unpack(f">{magic[3]}I", header)
-    size = prod(shape)
-    if size > MAX_BYTES:
-        raise ValueError(f"{path} claims shape {shape}, more than any file of these data sets")
-    values = _at_most(stream, size + 1)
-    if len(values) != size:
-        comparison = "more" if len(values) > size else f"only {len(values)}"
-        raise ValueError(
-            f"{path} claims shape {shape}, {size} bytes, but holds {comparison}; fetch it again"
-        )
-    return np.frombuffer(values, dtype=np.uint8).reshape(shape)
+    for known in files.KNOWN_FILES:
+        if known.dataset == "mnist" and known.name.removesuffix(".gz") == name:
+            path = files.find_file(known, data_dir)
+            if path is not None:
+                raw = files.whole_bytes(known, path)
+                raw = gzip.decompress(raw) if known.name.endswith(".gz") else raw
+                shape = struct.unpack_from(f">{raw[3]}I", raw, 4)
+                return np.frombuffer(bytearray(raw[4 + 4 * raw[3] :]), np.uint8).reshape(shape)
+    raise files.missing("mnist", data_dir, f"MNIST file {name}[.gz]")

@@ -179,7 +179,7 @@ def config_of(run: Run) -> TrainingConfig:
         decay_every=max(1, round(setting.rate_every * run.epochs / setting.epochs)),
         decay=setting.rate_factor,
         augmentation=setting.augmentation,
-        max_calibration=1 if "all_rows" in run.changes else TrainingConfig.max_calibration,
+        max_calibration=0 if "all_rows" in run.changes else TrainingConfig.max_calibration,
     )
 
 

@@ -13,7 +13,6 @@ from giw.paper.cifar import COARSE_NAMES, PAPER_TRAINING_CLASSES, cifar20
 from giw.paper.mnist import RED, mnist
 from giw.paper.sample import Sample
 from giw.paper.shifts import (
-    Draw,
     Protocol,
     ShiftProblem,
     Truth,
@@ -173,7 +172,6 @@ def paper_problem(
     trial: int,
     random_state: int = 0,
     protocol: Protocol = "honest",
-    draw: Draw = "stratified",
     n_val: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     samples: Samples | None = None,
@@ -190,7 +188,7 @@ def paper_problem(
         them.
     random_state : int, default=0
         Seed of the whole experiment.
-    protocol, draw
+    protocol
         As in :func:`~giw.paper.shifts.support_shift`. Noise and thinning differ by trial under
         every protocol.
     n_val : int, optional
@@ -208,7 +206,7 @@ def paper_problem(
     pool, test = samples if samples is not None else paper_samples(dataset, data_dir)
     if dataset == "color_mnist":
         problem, truth = color_shift(
-            pool, test=test, n_val=m, draw=draw, protocol=protocol, random_state=seeds.draw
+            pool, test=test, n_val=m, protocol=protocol, random_state=seeds.draw
         )
     else:
         problem, truth = support_shift(
@@ -216,7 +214,6 @@ def paper_problem(
             train_groups=setting.train_groups,
             test_groups=setting.test_groups,
             n_val=m,
-            draw=draw,
             test=test,
             protocol=protocol,
             random_state=seeds.draw,

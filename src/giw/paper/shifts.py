@@ -14,7 +14,6 @@ from giw.checks import as_generator
 from giw.paper.mnist import COLORS, RED, colored
 from giw.paper.sample import Sample
 
-Draw = Literal["stratified", "iid"]
 Protocol = Literal["honest", "published", "published_resampled", "authors"]
 Indices = NDArray[np.int64]
 Random = int | np.random.Generator | None
@@ -69,9 +68,6 @@ class Truth:
         nothing is inside.
     flipped : array of bool of shape (n,)
         Was this training label flipped?
-    support_share : float or None
-        Share of the *distribution* of validation points that lies inside; that of this very draw
-        is :attr:`alpha`. The two agree for stratified draws.
     train_group, val_group, test_group : arrays of integers or None
         Group of each point, for accuracies by group.
     """
@@ -79,7 +75,6 @@ class Truth:
     inside: NDArray[np.bool_]  # (m,)
     weight: NDArray[np.float64] | None  # (n,)
     flipped: NDArray[np.bool_]  # (n,)
-    support_share: float | None = None
     train_group: Indices | None = None  # (n,)
     val_group: Indices | None = None  # (m,)
     test_group: Indices | None = None
@@ -90,15 +85,12 @@ class Truth:
         return float(np.mean(self.inside))
 
 
-def truth_of(
-    train: Sample, val: Sample, test: Sample, weight: NDArray[np.float64], share: float
-) -> Truth:
+def truth_of(train: Sample, val: Sample, test: Sample, weight: NDArray[np.float64]) -> Truth:
     """The truth about clean samples whose groups are still there."""
     return Truth(
         inside=np.isin(val.group, train.group),
         weight=mean_one(weight),
         flipped=np.zeros(len(train), dtype=bool),
-        support_share=share,
         train_group=train.group,
         val_group=val.group,
         test_group=test.group,
@@ -148,15 +140,11 @@ def trial_seeds(random_state: int, trial: int) -> TrialSeeds:
 # Drawing validation points ------------------------------------------------------------------------
 
 
-def _check_draw_and_protocol(draw: str, protocol: str) -> None:
-    for value, allowed, name in (
-        (draw, get_args(Draw), "draw"),
-        (protocol, get_args(Protocol), "protocol"),
-    ):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-    if draw == "iid" and protocol == "authors":
-        raise ValueError("the authors drew the same number of every digit: draw must be stratified")
+def _check_protocol(protocol: str) -> None:
+    if protocol not in get_args(Protocol):
+        raise ValueError(
+            f"protocol must be one of {', '.join(get_args(Protocol))}, got {protocol!r}"
+        )
 
 
 def equal_counts(groups: Indices, n: int) -> dict[int, int]:
@@ -165,14 +153,10 @@ def equal_counts(groups: Indices, n: int) -> dict[int, int]:
     return {int(g): each + (position < rest) for position, g in enumerate(groups)}
 
 
-def deal(rows: Indices, group: Indices, n: int, counts: dict[int, int] | None) -> Indices:
-    """Validation rows from the front of ``rows``, by group where counts are given."""
+def deal(rows: Indices, group: Indices, n: int, counts: dict[int, int]) -> Indices:
+    """So many validation rows of each group from the front of ``rows``."""
     if n < 1:
         raise ValueError(f"n_val must be at least 1, got {n}")
-    if counts is None:
-        if n > len(rows):
-            raise ValueError(f"n_val={n} asks for more than the {len(rows)} points there are")
-        return rows[:n]
     parts = {g: rows[group[rows] == g][:count] for g, count in counts.items()}
     for g, count in counts.items():
         if len(parts[g]) < count:
@@ -206,12 +190,12 @@ def authors_colors(rng: random.Random, n: int) -> Indices:
 
 
 def density_by_group(
-    group: Indices, wanted: Indices, counts: dict[int, int] | None
+    group: Indices, counts: dict[int, int]
 ) -> NDArray[np.float64]:  # (largest group + 1,)
     """How likely validation draws one point of each group, up to one constant."""
     density = np.zeros(int(group.max()) + 1)
-    for g in wanted:
-        density[g] = 1.0 if counts is None else counts[int(g)] / np.sum(group == g)
+    for g, count in counts.items():
+        density[g] = count / np.sum(group == g)
     return density
 
 
@@ -224,7 +208,6 @@ def support_shift(
     train_groups: Collection[int],
     test_groups: Collection[int],
     n_val: int,
-    draw: Draw = "stratified",
     test: Sample | None = None,
     test_share: float = 0.3,
     protocol: Protocol = "honest",
@@ -242,14 +225,9 @@ def support_shift(
     train_groups, test_groups : collections of int
         Groups that training has, and groups that validation and test have.
     n_val : int
-        Number of validation points.
-    draw : {"stratified", "iid"}
-        ``"stratified"``: the same number from every test group (one more in the lowest-numbered
-        ones where ``n_val`` does not divide), as in the paper; the true α is then the share of
-        inside points in the draw, and the true weight that of a test distribution with those
-        group shares. ``"iid"``: uniformly from all points of the test groups; the true α is then
-        their share in ``sample`` that lies inside (0.4126 for MNIST), from which the share in the
-        draw differs by chance, and the true weight is constant inside.
+        Number of validation points, the same from every test group (one more in the lowest-numbered
+        ones where ``n_val`` does not divide), as in the paper. The true α is the share of inside
+        points among them, and the true weight that of a test distribution with those group shares.
     test : Sample, optional
         A test set of its own, cut to the test groups; without it ``test_share`` of every test
         group is set aside.
@@ -263,7 +241,7 @@ def support_shift(
         the authors' loader draws, left in the pool.
     random_state : int, generator or None
     """
-    _check_draw_and_protocol(draw, protocol)
+    _check_protocol(protocol)
     known, wanted = _groups(sample, train_groups), _groups(sample, test_groups)
     rng = as_generator(PUBLISHED_SEED if protocol == "published" else random_state)
 
@@ -279,8 +257,8 @@ def support_shift(
     else:
         test_sample = test.take(np.isin(test.group, wanted))
 
-    counts = equal_counts(wanted, n_val) if draw == "stratified" else None
-    if protocol == "authors" and counts is not None:
+    counts = equal_counts(wanted, n_val)
+    if protocol == "authors":
         val_rows, _ = authors_draw(sample.group, counts)
     else:
         val_rows = deal(testable, sample.group, n_val, counts)
@@ -290,10 +268,8 @@ def support_shift(
 
     train, val = sample.take(np.sort(train_rows)), sample.take(val_rows)
     problem = ShiftProblem(train, val, test_sample)  # refuses empty parts
-    density = density_by_group(sample.group, wanted, counts)
-    mass = density[sample.group]  # (n,)
-    share = float(mass[np.isin(sample.group, known)].sum() / mass.sum())
-    return problem, truth_of(train, val, test_sample, density[train.group], share)
+    density = density_by_group(sample.group, counts)
+    return problem, truth_of(train, val, test_sample, density[train.group])
 
 
 def _groups(sample: Sample, groups: Collection[int]) -> Indices:
@@ -317,7 +293,6 @@ def color_shift(
     *,
     test: Sample,
     n_val: int = 20,
-    draw: Draw = "stratified",
     protocol: Protocol = "honest",
     random_state: Random = None,
 ) -> tuple[ShiftProblem, Truth]:
@@ -330,31 +305,23 @@ def color_shift(
     sample, test : Sample
         Grey images from which training and validation are drawn, and grey images for the test.
     n_val : int, default=20
-        Number of validation points.
-    draw : {"stratified", "iid"}
-        ``"stratified"``: as many of each class as of any other (two per digit for 20) and, in
-        random order, as many of each color, red first where it does not divide; the true α is
-        then the share of red in the draw, 7 of 20. ``"iid"``: images and colors independently
-        and uniformly; the true α is then 1/3.
+        Number of validation points: as many of each class as of any other (two per digit for 20)
+        and, in random order, as many of each color, red first where it does not divide. The true α
+        is the share of red in the draw, 7 of 20.
     protocol, random_state
         As in :func:`support_shift`.
     """
-    _check_draw_and_protocol(draw, protocol)
+    _check_protocol(protocol)
     rng = as_generator(PUBLISHED_SEED if protocol == "published" else random_state)
     order = rng.permutation(len(sample))
     n_colors = len(COLORS)
-    counts = equal_counts(np.unique(sample.y), n_val) if draw == "stratified" else None
-    if protocol == "authors" and counts is not None:
+    counts = equal_counts(np.unique(sample.y), n_val)
+    if protocol == "authors":
         val_rows, theirs = authors_draw(sample.y, counts)
         val_color = authors_colors(theirs, n_val)
     else:
         val_rows = deal(order, sample.y, n_val, counts)
-        val_color = (
-            rng.integers(n_colors, size=n_val)
-            if counts is None
-            else rng.permutation(np.arange(n_val) % n_colors)
-        )
-    share = 1 / n_colors if counts is None else float(np.mean(val_color == RED))
+        val_color = rng.permutation(np.arange(n_val) % n_colors)
     train_rows = np.arange(len(sample))
     if protocol == "honest":
         train_rows = np.setdiff1d(train_rows, val_rows)
@@ -362,8 +329,8 @@ def color_shift(
     train = colored(sample.take(train_rows), RED)
     val = colored(sample.take(val_rows), val_color)
     test = colored(test, np.arange(len(test)) % n_colors)
-    density = density_by_group(sample.y, np.unique(sample.y), counts)  # here by class
-    return ShiftProblem(train, val, test), truth_of(train, val, test, density[train.y], share)
+    density = density_by_group(sample.y, counts)  # here by class
+    return ShiftProblem(train, val, test), truth_of(train, val, test, density[train.y])
 
 
 def label_noise(

@@ -15,7 +15,7 @@
 ``wide_net``            LeNet-5 with 20 and 50 channels for grey images too
 ``pooled_data``         DFR on training and validation data with balanced classes
 ``middle_block``, ``last_block``   surgical fine-tuning of another block than the first
-``all_rows``            pretraining keeps one training row back, not up to 2,000, to calibrate on
+``all_rows``            pretraining keeps no training row back, not up to 2,000, to calibrate on
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
 """
 

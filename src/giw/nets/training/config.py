@@ -35,7 +35,7 @@ class TrainingConfig:
         Share of training rows that pretraining does not see, so that a split can be calibrated
         on rows the features were not fitted to. They take part in training afterwards.
     max_calibration : int, default=2000
-        No more rows than this are kept back.
+        No more rows than this are kept back; 0 keeps none, and a split cannot be calibrated on them.
     augmentation : Augmentation or None, default=None
         Move each training and validation image about at random in every step after
         pretraining; pretraining, splitting and testing see images as they are.
@@ -66,9 +66,10 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""
-        for name in ("epochs", "batch_size", "max_calibration"):
+        for name in ("epochs", "batch_size"):
             check_count(getattr(self, name), name, least=1)
-        check_count(self.pretrain_epochs, "pretrain_epochs", least=0)
+        for name in ("pretrain_epochs", "max_calibration"):
+            check_count(getattr(self, name), name, least=0)
         if self.decay_every is not None:
             check_count(self.decay_every, "decay_every", least=1)
         check_positive(self.learning_rate, "learning_rate")
