@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from giw.nets.methods.blocks import frozen_except, parameter_blocks
+from giw.nets.methods.baselines import frozen_except, parameter_blocks
 from giw.nets.models import build
 from giw.nets.training import FunctionalNet
 

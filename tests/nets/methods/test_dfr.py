@@ -4,7 +4,7 @@ from tests.nets.methods.steps import a_batch, descend, losses, start
 from tests.nets.training.toy import toy_net
 
 from giw.nets.methods import DFR
-from giw.nets.methods.dfr import balanced_mean
+from giw.nets.methods.baselines import balanced_mean
 from giw.nets.training import FunctionalNet
 
 

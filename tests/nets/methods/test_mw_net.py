@@ -6,7 +6,7 @@ from tests.nets.methods.steps import a_batch, descend, losses, start
 from tests.nets.training.toy import toy_net
 
 from giw.nets.methods import MWNet
-from giw.nets.methods.mw_net import loss_weights
+from giw.nets.methods.meta_gradient import loss_weights
 from giw.nets.training import OWN, FunctionalNet
 
 

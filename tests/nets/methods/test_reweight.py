@@ -5,7 +5,7 @@ from tests.nets.methods.steps import a_batch, descend, losses
 from tests.nets.training.toy import toy_net
 
 from giw.nets.methods import Reweight, TrainOnly
-from giw.nets.methods.reweight import agreement_weights
+from giw.nets.methods.meta_gradient import agreement_weights
 from giw.nets.training import FunctionalNet
 
 

@@ -1,21 +1,20 @@
-"""One short file for each method."""
+"""Ways to train a net on two samples, by name."""
 
+from giw.nets.methods.baselines import (
+    DFR,
+    Pooled,
+    PooledPlus,
+    PretrainVal,
+    Surgical,
+    TrainOnly,
+    ValOnly,
+)
 from giw.nets.methods.ccsa import CCSA
 from giw.nets.methods.dann import DANN
-from giw.nets.methods.dfr import DFR
-from giw.nets.methods.diw import DIW
+from giw.nets.methods.diw import DIW, RDIW, GIWUnsplit
 from giw.nets.methods.giw import GIW
 from giw.nets.methods.giw_plus import GIWPlus
-from giw.nets.methods.giw_unsplit import GIWUnsplit
-from giw.nets.methods.mw_net import MWNet
-from giw.nets.methods.pooled import Pooled
-from giw.nets.methods.pooled_plus import PooledPlus
-from giw.nets.methods.pretrain_val import PretrainVal
-from giw.nets.methods.r_diw import RDIW
-from giw.nets.methods.reweight import Reweight
-from giw.nets.methods.surgical import Surgical
-from giw.nets.methods.train_only import TrainOnly
-from giw.nets.methods.val_only import ValOnly
+from giw.nets.methods.meta_gradient import MWNet, Reweight
 from giw.nets.training import Method
 
 METHODS: dict[str, type] = {
@@ -36,22 +35,7 @@ def method_named(name: str, **settings: object) -> Method:
 
 
 __all__ = [
-    "CCSA",
-    "DANN",
-    "DFR",
-    "DIW",
-    "GIW",
-    "METHODS",
-    "RDIW",
-    "GIWPlus",
-    "GIWUnsplit",
-    "MWNet",
-    "Pooled",
-    "PooledPlus",
-    "PretrainVal",
-    "Reweight",
-    "Surgical",
-    "TrainOnly",
-    "ValOnly",
-    "method_named",
+    *("METHODS", "method_named", "GIW", "GIWPlus", "DIW", "RDIW", "GIWUnsplit", "Reweight"),
+    *("MWNet", "CCSA", "DANN", "TrainOnly", "ValOnly", "PretrainVal", "Pooled", "PooledPlus"),
+    *("Surgical", "DFR"),
 ]

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 
 from giw.checks import check_positive
-from giw.nets.methods.classification import classification
-from giw.nets.methods.plain import PlainMethod
+from giw.nets.methods.plain import PlainMethod, classification
 from giw.nets.training import Batch, Logs, Net, Params, hidden_of_both
 from giw.objective.distances import pairwise_squared_distances
 
@@ -46,7 +45,6 @@ class CCSA(PlainMethod):
     """
 
     name: ClassVar[str] = "ccsa"
-    pretrains: ClassVar[bool] = True
     gamma: float = 0.25
     margin: float = 1.0
     classify_val: bool = True

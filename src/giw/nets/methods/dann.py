@@ -24,9 +24,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from giw.checks import check_positive
-from giw.nets.methods.classification import classification
 from giw.nets.methods.perceptron import perceptron, perceptron_params
-from giw.nets.methods.plain import PlainMethod
+from giw.nets.methods.plain import PlainMethod, classification
 from giw.nets.training import Batch, Logs, Net, OwnParams, Params, hidden_of_both
 
 
@@ -47,7 +46,6 @@ class DANN(PlainMethod):
     """
 
     name: ClassVar[str] = "dann"
-    pretrains: ClassVar[bool] = True
     strength: float = 1.0
     width: int = 100
     learning_rate: float = 5e-4

@@ -67,7 +67,6 @@ class GIW(PlainMethod):
     """
 
     name: ClassVar[str] = "giw"
-    pretrains: ClassVar[bool] = True
     representation: str = "loss"
     split_on: str = "auto"
     splitter: SupportSplitter | None = None

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
-from giw.nets.training import NO_OWN_PARAMS, Evidence, Net, OwnParams, Params
+from giw.nets.training import (
+    NO_OWN_PARAMS,
+    Batch,
+    Evidence,
+    Hidden,
+    Net,
+    OwnParams,
+    Params,
+    sample_losses,
+)
 from giw.support import SupportSplit
 
 
 class PlainMethod:
     """No parameters or memory of its own and no split; a method overrides what it needs."""
+
+    pretrains: ClassVar[bool] = True
 
     @property
     def needs_val_labels(self) -> bool:
@@ -27,3 +40,11 @@ class PlainMethod:
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """No split."""
         return None
+
+
+def classification(both: Hidden, batch: Batch, *, with_val: bool) -> Tensor:
+    """Mean training loss or, with validation points, the mean of the two mean losses."""
+    on_train = sample_losses(both.train_logits, batch.y).mean()
+    if not with_val:
+        return on_train
+    return (on_train + sample_losses(both.val_logits, batch.y_val).mean()) / 2
