@@ -35,7 +35,7 @@ class TrainingConfig:
         Share of training rows that pretraining does not see, so that a split can be calibrated
         on rows the features were not fitted to. They take part in training afterwards.
     max_calibration : int, default=2000
-        No more rows than this are kept back; 0 keeps none, and a split cannot be calibrated on them.
+        No more rows than this are kept back; with 0 of them no split can be calibrated.
     augmentation : Augmentation or None, default=None
         Move each training and validation image about at random in every step after
         pretraining; pretraining, splitting and testing see images as they are.
