@@ -255,50 +255,34 @@ class FeatureWeighted:
 
 
 @dataclass(frozen=True)
-class Recalibrated:
-    """The training model, its predictions mapped by a small linear model of validation labels.
+class Small:
+    """A small linear model of validation labels: on the training model's predictions, on features.
 
-    Of classes: logistic regression on log-probabilities; of numbers: ridge regression on the
-    prediction. With ``features`` the columns of the table stand beside them.
+    Of classes: logistic regression, and predictions come as log-probabilities; of numbers: ridge
+    regression that shrinks towards the training model's own prediction.
 
     Parameters
     ----------
+    on_model, on_features : bool
+        What it sees: predictions of the training model, and the encoded columns of the table.
     strength : float, default=1.0
         Inverse penalty; with more of it validation labels change more.
     """
 
-    name: str = "recalibrated"
-    prior: float = 1.0
+    name: str
+    on_model: bool = True
+    on_features: bool = True
     strength: float = 1.0
-    features: bool = False
-
-    def fit(self, data: Tables) -> Any:
-        """A fit to the validation rows, of milliseconds."""
-        val = data.is_val
-        model = Mapped(
-            data.plain_fit(), data.encoder if self.features else None, strength=self.strength
-        )
-        features = data.features[val] if self.features else None
-        return model.fit(rows_of(data.rows, val), data.label[val], features, data.weight[val])
-
-
-@dataclass(frozen=True)
-class Linear:
-    """A linear model of the validation rows alone, on encoded features."""
-
-    name: str = "validation, linear"
     prior: float = 1.0
-    strength: float = 0.1
 
     def fit(self, data: Tables) -> Any:
         """A fit to the validation rows, of milliseconds."""
-        val = data.is_val
         model = Mapped(
-            None, data.encoder, strength=self.strength, numbers=not is_classifier(data.base)
-        )
-        return model.fit(
-            rows_of(data.rows, val), data.label[val], data.features[val], data.weight[val]
-        )
+            data.plain_fit() if self.on_model else None, data.encoder if self.on_features else None,
+            strength=self.strength, numbers=not is_classifier(data.base),
+        )  # fmt: skip
+        val = data.is_val
+        return model.fit(rows_of(data.rows, val), data.label[val], data.weight[val])
 
 
 class Mapped(BaseEstimator):
@@ -312,52 +296,46 @@ class Mapped(BaseEstimator):
         self.strength = strength
         self.numbers = numbers
 
-    def fit(self, X: Any, y: NDArray[Any], features: Vector | None, weight: Vector) -> Mapped:
-        """Fit to validation rows and their features, if these are asked for."""
-        classifies = not self.numbers and (self.model is None or is_classifier(self.model))
-        z = self._columns(X, features)
-        if not classifies:
+    def fit(self, X: Any, y: NDArray[Any], weight: Vector) -> Mapped:
+        """Fit to validation rows."""
+        if self.numbers or (self.model is not None and not is_classifier(self.model)):
             self.center_, self.scale_ = float(np.average(y, weights=weight)), float(y.std()) or 1.0
-            z = self._centred(z)
-            target = (y - self.center_) / self.scale_
-            if self.model is not None:  # shrinks towards the model's own prediction
-                target = target - z[:, 0]
-            self.linear_ = Ridge(1 / self.strength).fit(z, target, weight)
-        elif len(np.unique(y)) == 1:
+            z, own = self._columns(X)
+            self.linear_ = Ridge(1 / self.strength).fit(
+                z, (y - self.center_) / self.scale_ - own, weight
+            )
+            return self
+        z, _ = self._columns(X)
+        if len(np.unique(y)) == 1:
             self.linear_ = DummyClassifier(strategy="prior").fit(z, y)
         else:
             self.linear_ = LogisticRegression(C=self.strength, max_iter=300).fit(z, y, weight)
-        if classifies:
-            self.classes_ = self.linear_.classes_
+        self.classes_ = self.linear_.classes_
         return self
 
-    def predict(self, X: Any, features: Vector | None = None) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Classes or numbers, (k,)."""
-        z = self._columns(X, features)
-        if hasattr(self, "classes_"):
-            return self.linear_.predict(z)
-        z = self._centred(z)
-        found = self.linear_.predict(z) + (z[:, 0] if self.model is not None else 0.0)
-        return self.center_ + self.scale_ * found
+        z, own = self._columns(X)
+        found = self.linear_.predict(z)
+        return found if hasattr(self, "classes_") else self.center_ + self.scale_ * (found + own)
 
-    def predict_proba(self, X: Any, features: Vector | None = None) -> Vector:
+    def predict_proba(self, X: Any) -> Vector:
         """Probabilities, (k, c)."""
-        return np.asarray(self.linear_.predict_proba(self._columns(X, features)))
+        return np.asarray(self.linear_.predict_proba(self._columns(X)[0]))
 
-    def _columns(self, X: Any, features: Vector | None) -> Vector:
-        parts = []
+    def _columns(self, X: Any) -> tuple[Vector, Any]:
+        """What the linear model sees, (k, d), and the model's own numbers, (k,), in its units."""
+        parts: list[Vector] = []
+        own: Any = 0.0
         if self.model is not None:
             classes = getattr(self.model, "classes_", None)
             found = predictions(self.model, X, classes)
-            parts.append(found[:, None] if classes is None else np.log(found))
+            if classes is None:
+                own = (found - self.center_) / self.scale_
+            parts.append(own[:, None] if classes is None else np.log(found))
         if self.encoder is not None:
-            parts.append(self.encoder.transform(X) if features is None else features)
-        return np.hstack(parts)
-
-    def _centred(self, z: Vector) -> Vector:
-        if self.model is None:
-            return z
-        return np.c_[(z[:, :1] - self.center_) / self.scale_, z[:, 1:]]
+            parts.append(self.encoder.transform(X))
+        return np.hstack(parts), own
 
 
 def default_candidates(classifies: bool, labelled: bool = True) -> list[Candidate]:
@@ -372,8 +350,8 @@ def default_candidates(classifies: bool, labelled: bool = True) -> list[Candidat
         BothTables("balanced", 1.0),
         GeneralizedWeighting(),
         FeatureWeighted(),
-        Recalibrated(),
-        Recalibrated("corrected", features=True),
-        Linear(),
+        Small("recalibrated", on_features=False),
+        Small("corrected"),
+        Small("validation, linear", on_model=False, strength=0.1),
     ]
     return [*usual, ClassShares()] if classifies else usual

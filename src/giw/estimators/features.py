@@ -1,7 +1,8 @@
-"""The support split of two tables."""
+"""Both tables as numbers, and the support split of the second one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,35 +10,60 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from giw.support import SupportSplit, SupportSplitter
-from giw.tables import encoded
+from giw.tables import Encoder
 
 Vector = NDArray[np.float64]
 FEWEST_TRAINING_ROWS = 10  # fewer cannot tell inside from outside
 
 
-def split_rows(
-    splitter: SupportSplitter | None,
-    z: Vector,
-    y: NDArray[Any] | None,
-    z_val: Vector,
-    y_val: NDArray[Any] | None,
-    rows: NDArray[np.int64],
-    seed: int,
-) -> SupportSplit:
-    """Validation rows inside and outside, by some of the training rows."""
-    n = len(z)
+@dataclass(frozen=True)
+class Encoded:
+    """Features of both tables and the split of the target rows; none by too few training rows."""
+
+    encoder: Encoder
+    z: Vector  # (n, d)
+    z_target: Vector  # (k, d)
+    split: SupportSplit | None
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Target rows inside the training support, (k,); all of them without a split."""
+        if self.split is None:
+            return np.ones(len(self.z_target), dtype=bool)
+        return np.asarray(self.split.inside, dtype=bool)
+
+
+def encode_and_split(
+    X: Any,
+    X_target: Any,
+    generator: np.random.Generator,
+    *,
+    y: NDArray[Any] | None = None,
+    y_target: NDArray[Any] | None = None,
+    splitter: SupportSplitter | None = None,
+    most: int = 10_000,
+) -> Encoded:
+    """Features of training and target rows, and which of the latter are inside.
+
+    Parameters
+    ----------
+    y, y_target : arrays of shape (n,) and (k,), optional
+        Class labels of both; the split compares points of a class with each other.
+    splitter : SupportSplitter, optional
+        The default one if not given.
+    most : int, default=10000
+        Training rows that the splitter sees; more of them take longer.
+    """
+    encoder = Encoder().fit(X, X_target)
+    z, z_target = encoder.transform(X), encoder.transform(X_target)
+    if len(z) < FEWEST_TRAINING_ROWS:
+        return Encoded(encoder, z, z_target, None)
+    rows = generator.permutation(len(z))[:most]
+    seed = int(generator.integers(2**31))
     if splitter is None:
-        splitter = SupportSplitter(level=max(0.05, 1.5 / n), most_held_out=1_000, random_state=seed)
-    z, z_val = z.astype(np.float32), z_val.astype(np.float32)
-    splitter = clone(splitter).fit(z[rows], None if y is None else y[rows])
-    return splitter.split(z_val, y_val)
-
-
-def features_and_split(
-    X: Any, X_val: Any, generator: np.random.Generator, *, most: int = 10_000
-) -> tuple[Vector, Vector, NDArray[np.bool_]]:
-    """Features of training and validation rows, and which of the latter are inside."""
-    z, z_val = encoded(X, X_val)
-    some = generator.permutation(len(z))[:most]
-    split = split_rows(None, z, None, z_val, None, some, int(generator.integers(2**31)))
-    return z, z_val, np.asarray(split.inside, dtype=bool)
+        level = max(0.05, 1.5 / len(z))
+        splitter = SupportSplitter(level=level, most_held_out=1_000, random_state=seed)
+    known = {"numbers": z[rows].astype(np.float32), "levels": encoder.level_counts(X)[rows]}
+    asked = {"numbers": z_target.astype(np.float32), "levels": encoder.level_counts(X_target)}
+    fitted = clone(splitter).fit(known, None if y is None else y[rows])
+    return Encoded(encoder, z, z_target, fitted.split(asked, y_target))

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from giw.checks import as_labels, check_columns
-from giw.estimators.rows import row_count
+from giw.estimators.rows import as_frame, as_rows, is_frame, refuse_dates, row_count
 from giw.support import SupportSplitter
 
 TEXT = (str, bytes)
@@ -94,6 +94,50 @@ def check_table(X: Any, name: str) -> None:
                 else f"{name}.reshape(len({name}), -1) makes each point a row"
             )
         )
+
+
+def checked_tables(
+    estimator: BaseEstimator, base: BaseEstimator, X: Any, X_val: Any, X_unlabelled: Any
+) -> list[Any]:
+    """All tables, frames if X is one; columns are counted and named as scikit-learn does."""
+    X = as_frame(X)
+    check_table(X, "X")
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+    refuse_dates(X, "X", base)
+    tables = [as_rows(X, "X")]
+    for name, other in (("X_val", X_val), ("X_unlabelled", X_unlabelled)):
+        if other is not None:
+            other = as_frame(other)
+            check_table(other, name)
+            check_same_columns(X, other)
+            refuse_dates(other, name, base)
+            if np.shape(other)[1] != np.shape(X)[1]:
+                raise ValueError(
+                    f"X has {np.shape(X)[1]} columns and {name} {np.shape(other)[1]}; both need "
+                    "the same columns in the same order"
+                )
+            validate_data(estimator, other, reset=False, skip_check_array=True)
+            if row_count(other) == 0:
+                raise ValueError(f"{name} has no rows; pass {name}=None")
+            if is_frame(X) != is_frame(other):
+                values = np.asarray(other)
+                other = type(X)(values, columns=X.columns) if is_frame(X) else values
+            other = as_rows(other, name)
+        tables.append(other)
+    refuse_split_validation(X, tables[1])
+    return tables
+
+
+def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
+    """Rows to predict, with the columns of the fit."""
+    X = as_frame(X)
+    if getattr(X, "ndim", 2) == 1:
+        raise ValueError(
+            "expected a table, got one dimension. Reshape your data: X.reshape(-1, 1) for one "
+            "column, X.reshape(1, -1) for one row"
+        )
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def check_same_columns(X: Any, X_val: Any) -> None:

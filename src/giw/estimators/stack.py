@@ -25,13 +25,16 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from giw.estimators.candidates import BothTables, Candidate, Linear, Mapped, StepsAside, Tables
+from giw.estimators.candidates import BothTables, Candidate, Small, StepsAside, Tables
 from giw.estimators.fitting import predictions
 from giw.estimators.ratios import WeightsError
 from giw.estimators.rows import rows_of
 
 Vector = NDArray[np.float64]
-JUDGES: tuple[Candidate, ...] = (BothTables("balanced", 1.0), Linear())
+JUDGES: tuple[Candidate, ...] = (
+    BothTables("balanced", 1.0),
+    Small("validation, linear", on_model=False, strength=0.1),
+)
 
 
 def stack_weights(
@@ -182,8 +185,6 @@ def _one_fold(
     model = fit_candidate(candidate, data.only(np.flatnonzero(seen)))
     if isinstance(model, str):
         return model
-    if isinstance(model, Mapped):
-        model = _Encoded(model, data.features[asked])
     return predictions(model, rows_of(data.rows, asked), classes, limits=data.limits)
 
 
@@ -197,20 +198,6 @@ def fit_candidate(candidate: Candidate, data: Tables) -> Any:
         return str(reason)
     except Exception as error:  # a base may fail in any way; the other candidates go on
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-class _Encoded:
-    """A mapped model whose rows are encoded already."""
-
-    def __init__(self, model: Mapped, features: Vector) -> None:
-        self.model, self.features = model, features
-        self.classes_ = getattr(model, "classes_", None)
-
-    def predict(self, X: Any) -> Any:
-        return self.model.predict(X, self.features)
-
-    def predict_proba(self, X: Any) -> Any:
-        return self.model.predict_proba(X, self.features)
 
 
 def _loss(prediction: Vector, label: NDArray[Any], classes: NDArray[Any] | None) -> Vector:

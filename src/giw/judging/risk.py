@@ -24,7 +24,7 @@ from scipy.stats import beta, norm, t
 from sklearn.base import is_classifier
 
 from giw.checks import as_generator, as_labels, callers_level, check_positive
-from giw.estimators.features import features_and_split
+from giw.estimators.features import encode_and_split
 from giw.estimators.inputs import check_same_columns
 from giw.estimators.rows import as_frame, as_rows, row_hashes
 
@@ -186,7 +186,7 @@ def estimate_risk(
     notes = refuse_known_rows(model, X_val)
     val_loss = measure(y_val, model.predict(X_val))
     found = risk_from_losses(val_loss, confidence=confidence, metric=metric)
-    inside = features_and_split(X, X_val, generator)[2]
+    inside = encode_and_split(X, X_val, generator).inside
     return replace(
         found, notes=notes, alpha=float(inside.mean()),
         inside_estimate=float(val_loss[inside].mean()) if inside.any() else None,

@@ -16,11 +16,11 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 
 from giw.checks import as_generator, check_count
-from giw.estimators.features import features_and_split
+from giw.estimators.base import Reweighted
+from giw.estimators.features import encode_and_split
 from giw.estimators.fitting import fit_weighted
 from giw.estimators.folds import folds_of
 from giw.estimators.inputs import check_estimator_instance
-from giw.estimators.reweighted import Reweighted
 from giw.estimators.rows import as_frame, as_rows, rows_of
 from giw.judging.risk import (
     Loss,
@@ -199,7 +199,8 @@ def label_first(
         raise ValueError(
             f"n_points must lie between 1 and {m}, the number of unlabelled points, got {n_points}"
         )
-    z, z_new, inside = features_and_split(X, X_unlabelled, as_generator(random_state))
+    found = encode_and_split(X, X_unlabelled, as_generator(random_state))
+    z, z_new, inside = found.z, found.z_target, found.inside
     unsure = np.full(m, 0.5)
     if hasattr(model, "predict_proba"):
         probability = np.asarray(model.predict_proba(X_unlabelled))
