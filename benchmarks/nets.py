@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 import giw
 import support
-from giw.nets.methods import GIWPlus, method_named
+from giw.nets.methods import method_named
 from giw.nets.models import build
-from giw.nets.stack import RIVALS, left_out_losses, val_folds, weights_of
+from giw.nets.stack import RIVALS, Trainings, losses_under, val_folds, weights_of
 from giw.nets.training import (
     FunctionalNet,
     Pretrained,
@@ -42,7 +42,6 @@ from giw.nets.training import (
     TrainingRecord,
     predict_in_blocks,
     pretrain,
-    train,
 )
 
 N_TRAIN, N_TEST, EPOCHS, BATCH = 2_000, 2_000, 30, 256
@@ -98,20 +97,16 @@ def fits(cell: Cell, draw: int, args: argparse.Namespace) -> list[dict[str, obje
         decay_every=EPOCHS // 2,
     )  # fmt: skip
     learnt = Tensors(data.x_train, data.y_train, data.x_val, data.y_val)
-    clock = Clock()
+    trainings, clock = Trainings(net, learnt, config, draw), Clock()
     start = clock(lambda: pretrain(net, learnt, config, random_state=draw))
-    before, probability, seconds = clock.last, {}, {}
+    before, records, seconds = clock.last, {}, {}
     for name in ("giw_plus", *SIMPLE):
-
-        def fit(name: str = name) -> TrainingRecord:
-            method = method_named(name)
-            return train(method, net, learnt, config, random_state=draw, pretrained=start)
-
-        probability[name] = probabilities(clock(fit), data.x_test)
+        records[name] = clock(lambda name=name: trainings.alone(method_named(name), start))
         seconds[name] = clock.last + (before if method_named(name).pretrains else 0.0)
-    weight, left_out = stacked(net, learnt, config, start, clock, draw)
+    probability = {name: probabilities(r, data.x_test) for name, r in records.items()}
+    weight, left_out = stacked(trainings, start, records["train_only"], clock)
     probability["stack"] = sum(a * probability[name] for name, a in weight.items())
-    kept = [name for name, a in weight.items() if a > 0]
+    kept = {name for name, a in weight.items() if a > 0} | {"train_only"}
     seconds["stack"] = before + left_out + sum(seconds[name] - before for name in kept)
     y = data.y_test.numpy()
     return [
@@ -123,20 +118,22 @@ def fits(cell: Cell, draw: int, args: argparse.Namespace) -> list[dict[str, obje
 
 
 def stacked(
-    net: torch.nn.Module, data: Tensors, config: TrainingConfig, start: Pretrained, clock: Clock,
-    draw: int,
-) -> tuple[dict[str, float], float]:  # fmt: skip
+    trainings: Trainings, start: Pretrained, train_only: TrainingRecord, clock: Clock
+) -> tuple[dict[str, float], float]:
     """Weights of the stack, and the processor time of the nets that leave points out.
 
     As :func:`giw.nets.stack.fit_stack` finds them; nets trained on all points are shared with the
     methods of the draw.
     """
-    fold = val_folds(data.y_val, 3, draw)
-    loss, seconds = {}, 0.0
-    for method in (GIWPlus(), *map(method_named, RIVALS)):
-        loss[method.name] = clock(lambda method=method: left_out_losses(
-            method, net, data, config, start, fold, random_state=draw))  # fmt: skip
+    data, loss, seconds = trainings.data, {}, 0.0
+    fold = val_folds(data.y_val, 3, trainings.random_state)
+    for name in ("giw_plus", *RIVALS[:2]):
+        loss[name] = clock(
+            lambda name=name: trainings.without_folds(method_named(name), start, fold)
+        )
         seconds += clock.last
+    everyone = torch.ones_like(data.y_val, dtype=torch.bool)
+    loss["train_only"] = losses_under([train_only.module], data, [everyone])
     return weights_of(loss), seconds
 
 

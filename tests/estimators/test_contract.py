@@ -11,6 +11,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import giw
 
+IN_BATCHES = {
+    "check_sample_weight_equivalence_on_dense_data": "batches draw rows in proportion to weights: "
+    "a row twice and a row of weight two agree on average, and not batch by batch"
+}
 NETS = giw.GIWClassifier(
     max_epochs=12, pretrain_epochs=4, learning_rate=0.03, batch_size=32, random_state=0
 )
@@ -22,10 +26,11 @@ NETS = giw.GIWClassifier(
         NETS,
         giw.ReweightedClassifier(LogisticRegression(), random_state=0),
         giw.ReweightedRegressor(Ridge(), random_state=0),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: IN_BATCHES if estimator is NETS else {},
 )
 def test_scikit_learns_checks_pass(estimator, check):
-    """No check is expected to fail. They fit without validation data, which warns each time."""
+    """They fit without validation data, which warns each time."""
     check(estimator)
 
 

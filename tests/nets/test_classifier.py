@@ -263,3 +263,95 @@ def test_codes_of_an_embedding_are_not_jittered(method, monkeypatch):
     assert fit(LooksUp()).predict(X).shape == (80,)
     with pytest.raises(AssertionError, match="a code was moved"):
         fit(nn.Linear(2, 2))
+
+
+def test_weights_of_one_are_no_weights_and_rows_of_weight_zero_are_not_there():
+    X, y, Xv, yv, Xt, _ = problem()
+    clf = giw.GIWClassifier(max_epochs=3, random_state=0)
+    plain = clf.fit(X, y, Xv, yv).predict_proba(Xt)
+    weighted = clf.fit(X, y, Xv, yv, sample_weight=np.full(160, 7.0)).predict_proba(Xt)
+    np.testing.assert_array_equal(weighted, plain)
+    rest = clf.fit(X[:120], y[:120], Xv, yv).predict_proba(Xt)
+    none = clf.fit(X, y, Xv, yv, sample_weight=np.arange(160) < 120).predict_proba(Xt)
+    np.testing.assert_array_equal(none, rest)
+
+
+def test_weights_shift_what_the_net_believes_of_points_that_look_alike():
+    """With one input for all, the best answer is the share of weight of each label."""
+    X, y = np.ones((400, 1)), np.arange(400) % 2
+    clf = giw.GIWClassifier(method="train_only", max_epochs=80, learning_rate=0.02, random_state=0)
+    clf.fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0))
+    assert clf.predict_proba(X[:1])[0, 1] == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.parametrize("weight", [np.ones(5), -np.ones(160), np.zeros(160), np.full(160, np.nan)])
+def test_weights_that_are_none_are_refused(weight):
+    X, y, Xv, yv, *_ = problem()
+    with pytest.raises(ValueError, match="sample_weight"):
+        giw.GIWClassifier(random_state=0).fit(X, y, Xv, yv, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("unit", "offset"), [(1.0, 1e8), (1.0, 1e12), (1e39, 0.0), (1e300, 0.0), (1e-300, 0.0)]
+)
+def test_columns_in_units_that_float32_does_not_hold_do_no_harm(unit, offset):
+    X, y, Xv, yv, Xt, yt = problem()
+    X, Xv, Xt = (unit * v + offset for v in (X, Xv, Xt))
+    clf = giw.GIWClassifier(max_epochs=60, learning_rate=0.01, random_state=0)
+    assert clf.fit(X, y, Xv, yv).score(Xt, yt) > 0.9
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        lambda v: torch.tensor(v, requires_grad=True),
+        lambda v: torch.tensor(v).bfloat16().double().bfloat16(),
+        lambda v: v.astype(np.longdouble),
+        lambda v: v[::-1][::-1],
+    ],
+    ids=["requires_grad", "bfloat16", "longdouble", "negative strides"],
+)
+def test_points_in_unusual_dress_are_the_points(dress):
+    X, y, Xv, yv, *_ = problem()
+    X, Xv = (torch.tensor(v).bfloat16().double().numpy() for v in (X, Xv))
+    clf = giw.GIWClassifier(max_epochs=2, random_state=0)
+    plain = clf.fit(X, y, Xv, yv).predict_proba(Xv)
+    dressed = clf.fit(dress(X), y, dress(Xv), yv).predict_proba(dress(Xv))
+    np.testing.assert_allclose(dressed, plain, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"X": torch.zeros(160, 2, device="meta")}, "holds its values"),
+        ({"X_val": torch.zeros(18, 2).to_sparse()}, "to_dense"),
+        ({"X": torch.zeros(160, 2, dtype=torch.complex64)}, "complex numbers"),
+        ({"X": np.zeros((160, 1, 20, 20)), "X_val": np.full((18, 1, 20, 20), 1e39)}, "too large"),
+        ({"X_val": np.zeros((18, 1, 20, 20))}, "points of X_val have shape"),
+    ],
+)
+def test_tensors_without_numbers_are_refused_in_one_line(change, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        giw.GIWClassifier(max_epochs=1, random_state=0).fit(**bad(**change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"device": "meta"}, "shapes and no values"),
+        ({"module": nn.Linear(2, 2, device="meta")}, "build it on 'cpu'"),
+        ({"module": nn.Linear(2, 2).bfloat16()}, "come as float32"),
+    ],
+)
+def test_a_net_without_values_is_refused_in_one_line(settings, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        giw.GIWClassifier(max_epochs=1, random_state=0, **settings).fit(**bad())
+    assert "\n" not in str(caught.value)
+
+
+def test_progress_is_shown_of_all_trainings(capsys):
+    fitted("giw_plus", max_epochs=2, stack=True, early_stopping=True, verbose=True)
+    shown = capsys.readouterr().out
+    for name in ("pretraining", "giw_plus without fold 3", "pooled without fold 1", "train_only"):
+        assert name in shown

@@ -8,7 +8,7 @@ from tests.nets.training.toy import toy_net, toy_tensors
 import giw
 from giw.estimators.folds import stratified_folds
 from giw.nets.methods import GIWPlus, method_named
-from giw.nets.stack import cuts_and_rests, fit_stack, left_out_losses
+from giw.nets.stack import RIVALS, Trainings, cuts_and_rests, fit_stack
 from giw.nets.training import TrainingConfig, pretrain
 
 CONFIG = TrainingConfig(epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.02)
@@ -37,7 +37,8 @@ def test_probabilities_are_the_weighted_mean_of_the_nets():
     assert set(model.nets_) == set(model.stack_weight_)
     assert set(model.left_out_loss_) == {"giw_plus", "pooled", "pretrain_val", "train_only"}
     expected = 0.0
-    x = model._scaled(torch.tensor(Xv, dtype=torch.float32))
+    X, *_ = problem()
+    x = torch.tensor((Xv - X.mean(0)) / X.std(0), dtype=torch.float32)
     for name, net in model.nets_.items():
         expected += model.stack_weight_[name] * net(x).softmax(1).detach().numpy()
     np.testing.assert_allclose(model.predict_proba(Xv), expected, atol=1e-5)
@@ -55,21 +56,23 @@ def test_a_candidate_that_contradicts_left_out_points_gets_no_weight():
 
 
 def test_a_left_out_loss_does_not_see_its_own_point():
-    data, module = toy_tensors(n=60, m=12), toy_net()
-    start = pretrain(module, data, CONFIG)
+    data, changed = toy_tensors(n=60, m=12), toy_tensors(n=60, m=12)
     fold = np.arange(12) % 3
-    settings = (CONFIG, start, fold)
-    losses = left_out_losses(method_named("pooled"), module, data, *settings, random_state=0)
-    changed = toy_tensors(n=60, m=12)
     changed.y_val[fold == 0] = 1 - changed.y_val[fold == 0]
-    other = left_out_losses(method_named("pooled"), module, changed, *settings, random_state=0)
+    module = toy_net()
+    start = pretrain(module, data, CONFIG)
+    losses, other = (
+        Trainings(module, d, CONFIG, 0).without_folds(method_named("pooled"), start, fold)
+        for d in (data, changed)
+    )
     # labels of fold 0 change its own losses by the label alone: p and 1 - p
     np.testing.assert_allclose(np.exp(-losses[fold == 0]) + np.exp(-other[fold == 0]), 1, atol=1e-5)
     assert (np.abs(losses - other)[fold != 0] > 1e-6).all()
 
 
 def test_with_too_few_points_to_leave_out_all_candidates_weigh_the_same():
-    found = fit_stack(GIWPlus(), toy_net(), toy_tensors(m=5), CONFIG, folds=3, random_state=0)
+    trainings = Trainings(toy_net(), toy_tensors(m=5), CONFIG, 0)
+    found = fit_stack(trainings, [GIWPlus(), *map(method_named, RIVALS)], folds=3)
     assert set(found.weight.values()) == {0.25}
     assert found.left_out_loss == {}
     assert len(found.records) == 4
@@ -85,13 +88,41 @@ def test_a_stack_is_the_same_for_a_seed_and_after_saving(tmp_path):
     assert loaded.stack_weight_ == model.stack_weight_
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [({"method": "dann"}, "GIW\\+"), ({"early_stopping": True}, "turn early_stopping off")],
-)
-def test_what_a_stack_does_not_do_is_refused(settings, words):
-    with pytest.raises(ValueError, match=words):
-        fitted(**settings)
+def test_other_methods_stand_alone():
+    model, _ = fitted(method="pooled")
+    assert model.stack_weight_ == {"pooled": 1.0}
+    assert model.left_out_loss_ == {}
+
+
+def test_a_stack_trains_as_many_epochs_as_left_out_points_chose():
+    model, _ = fitted(early_stopping=True, max_epochs=6)
+    assert len(model.cross_fitted_loss_) == 6
+    assert len(model.history_["loss"]) == model.n_epochs_ == model.cross_fitted_loss_.argmin() + 1
+
+
+def test_a_stack_that_was_killed_goes_on_and_ends_as_an_undisturbed_one(tmp_path, monkeypatch):
+    X, y, Xv, yv = problem()
+    settings = {"max_epochs": 3, "pretrain_epochs": 2, "random_state": 0, "stack": True}
+    whole = giw.GIWClassifier(**settings).fit(X, y, Xv, yv).predict_proba(Xv)
+    calls, alone = [], Trainings.alone
+
+    def dies(self, method, start=None):
+        calls.append(method.name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return alone(self, method, start)
+
+    monkeypatch.setattr(Trainings, "alone", dies)
+    clf = giw.GIWClassifier(**settings)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y, Xv, yv, checkpoint=tmp_path / "run")
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert "run.pooled.left_out" in kept
+    assert "run.train_only" in kept
+    again = clf.fit(X, y, Xv, yv, checkpoint=tmp_path / "run").predict_proba(Xv)
+    np.testing.assert_array_equal(again, whole)
+    now = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert {name: now[name] for name in kept} == kept  # what was trained is not trained again
 
 
 def test_every_point_is_left_out_once_and_rests_are_equally_long():

@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from giw.checks import as_generator, callers_level, check_count
+from giw.checks import callers_level, check_count
 from giw.estimators.inputs import (
     check_same_columns,
     check_splitter,
     class_labels,
     has_validation,
     joint_classes,
+    row_weights,
 )
 from giw.estimators.saving import SavesToFolder
-from giw.nets.devices import as_device
+from giw.nets.devices import as_device, default_group, shared_seed, threads_for
 from giw.nets.epochs import cross_fitted_losses
-from giw.nets.inputs import as_net_input, check_labels_not_needed, check_same_scale
+from giw.nets.inputs import (
+    as_net_input,
+    center_and_spread,
+    check_labels_not_needed,
+    check_same_scale,
+    holds_embedding,
+    net_for,
+    standardised,
+)
 from giw.nets.methods import GIWPlus, method_named
-from giw.nets.models import model_for
-from giw.nets.stack import fit_stack
+from giw.nets.stack import RIVALS, Trainings, fit_stack
 from giw.nets.training import (
     FunctionalNet,
     Method,
     Params,
     Tensors,
     TrainingConfig,
-    TrainingRecord,
-    as_input,
     predict_in_blocks,
-    train,
 )
-from giw.nets.training.batches import seeded_stream
-from giw.nets.training.progress import epoch_bar
+from giw.nets.training.progress import training_bar
 from giw.support import SupportSplit, SupportSplitter
 
 TABLE_SHARE = 0.5  # of the risk inside that training data carry, on tables
@@ -83,9 +86,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     stack : bool, default=False
         Average the net with those of Pooled, fine-tuning on validation points and training data
         alone, by weights from validation points that each was trained without; see
-        :mod:`giw.nets.stack`. Takes about seven trainings, and is steadier where the split or the
-        training labels are wrong. With ``early_stopping``, ``distributed`` or another method than
-        GIW+ it is refused.
+        :mod:`giw.nets.stack`. Takes about six times as long, and is steadier where the split or
+        the training labels are wrong. Other methods than GIW+, and trainings that several processes
+        share, stand alone.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -102,7 +105,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         ``n_folds`` folds, and then the net is fitted anew to all of them. Takes ``n_folds`` + 1
         trainings.
     n_folds : int, default=3
-        Folds of the validation data; more of them judge nets that saw more of the data.
+        Folds of the validation data that choose epochs and weigh the stack; more of them judge nets
+        that saw more of the data.
     random_state : int or None, default=None
         None draws a new seed for each fit.
     device : str, default="auto"
@@ -195,6 +199,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         X_val: Any = None,
         y_val: Any = None,
         *,
+        sample_weight: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> GIWClassifier:
         """Train on (X, y), steered and completed by (X_val, y_val) from the test distribution.
@@ -203,131 +208,54 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         only methods can be used that do not look at validation labels, such as ``"dann"``. Bytes
         (uint8) are taken for pixels and divided by 255; pass numbers of other meaning as floats.
 
+        ``sample_weight``, (n,), says how often training rows come in batches; rows of weight zero
+        take no part, and the split of the validation points asks the others alike.
+
         With ``checkpoint``, a file, and a ``random_state``, a fit that was killed or stopped by
         Ctrl-C goes on from there, as in :func:`giw.nets.training.train`; trainings that choose
-        epochs are repeated.
+        epochs are repeated. A stack keeps a file for each training, and adds to the name.
         """
         ranks = default_group() if self.distributed else None
-        self._check_stack(checkpoint)
-        check_count(self.n_folds, "n_folds", least=2)
+        config = self._config()
         validates = has_validation(X_val, y_val)
-        method = self._method(has_validation=validates)
-        if validates and y_val is None:
-            check_labels_not_needed(method)
-            if self.early_stopping:
-                raise ValueError("early stopping asks validation labels; pass y_val or turn it off")
-        x_train = as_net_input(self, X, "X", reset=True)
-        labels = class_labels(y, len(x_train), "y", self)
-        x_val, val_labels = x_train[:0], labels[:0]
-        if validates:
-            check_same_columns(X, X_val)
-            x_val = self._validation_input(X_val, x_train)
-            check_same_scale(x_train, x_val, ("X", "X_val"))
-        if y_val is not None:
-            val_labels = class_labels(y_val, len(x_val), "y_val", self)
-        self.classes_, codes, val_codes = joint_classes(labels, val_labels)
-        if y_val is None:
-            val_codes = np.zeros(len(x_val), dtype=np.int64)  # nobody looks at them
-        seed = _seed(self.random_state, ranks)
-        self._point_shape = tuple(x_train.shape[1:])
-        self._fit_scaling(x_train)
-        device = as_device(self.device)
-        data = Tensors(
-            self._scaled(x_train).to(device), torch.as_tensor(codes).to(device),
-            self._scaled(x_val).to(device), torch.as_tensor(val_codes).to(device),
-        )  # fmt: skip
-        epochs = check_count(self.max_epochs, "max_epochs", least=1)
-        config = TrainingConfig(
-            epochs=epochs,
-            # numpy's whole numbers cannot be written into a checkpoint
-            pretrain_epochs=check_count(self.pretrain_epochs, "pretrain_epochs", least=0),
-            batch_size=check_count(self.batch_size, "batch_size", least=1),
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            # small tables make few steps an epoch; a schedule as steep as the paper's starves them
-            decay_every=max(1, epochs // 2),
-        )
-        module = self._net(tuple(x_train.shape), seed).to(device)
-        if self.module is not None:
-            _check_output(module, data.x_train[:2], len(self.classes_), seed)
+        method = self._method(validates=validates, labelled=y_val is not None)
+        data = self._tensors(X, y, X_val, y_val, sample_weight)
         if isinstance(method, GIWPlus) and method.name == "giw_plus":
             usual = TABLE_SHARE if data.x_train.ndim == 2 else method.train_share
             share = usual if self.train_share is None else float(self.train_share)
             method = replace(method, train_share=share)
-        self.cross_fitted_loss_ = None
-        if self.early_stopping and validates:
-            self.cross_fitted_loss_ = cross_fitted_losses(
-                method,
-                module,
-                data,
-                config,
-                folds=self.n_folds,
-                random_state=seed,
-                ranks=ranks,
-            )
-            config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
-        self.n_epochs_ = config.epochs
-        if self.stack and validates and y_val is not None:
-            return self._fit_stack(method, module, data, config, seed)
-        with epoch_bar(method.name, config, shown=self.verbose) as on_epoch:
-            record = train(
-                method, module, data, config, random_state=seed, on_epoch=on_epoch, ranks=ranks,
-                checkpoint=checkpoint, checkpoint_seconds=CHECKPOINT_SECONDS,
+        seed = shared_seed(self.random_state, ranks)
+        module = net_for(self.module, data.x_train, len(self.classes_), seed)
+        stacked = self.stack and method.name == "giw_plus" and ranks is None
+        candidates = [method, *map(method_named, RIVALS)] if stacked else [method]
+        with threads_for(module, data.x_train.device), training_bar(shown=self.verbose) as watch:
+            self.cross_fitted_loss_ = None
+            if self.early_stopping and validates:
+                self.cross_fitted_loss_ = cross_fitted_losses(
+                    method, module, data, config, folds=self.n_folds, random_state=seed,
+                    ranks=ranks, watch=partial(watch, config),
+                )  # fmt: skip
+                config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
+            trainings = Trainings(
+                module, data, config, seed, ranks=ranks, checkpoint=checkpoint,
+                checkpoint_seconds=CHECKPOINT_SECONDS, watch=partial(watch, config),
             )  # fmt: skip
-        self.nets_, self.stack_weight_ = {method.name: record.module}, {method.name: 1.0}
-        self.left_out_loss_: dict[str, float] = {}
-        return self._keep(record)
-
-    def _fit_stack(
-        self, method: Method, module: nn.Module, data: Tensors, config: TrainingConfig, seed: int
-    ) -> GIWClassifier:
-        with epoch_bar("stack", config, shown=self.verbose) as on_epoch:
-            found = fit_stack(
-                method, module, data, config,
-                folds=self.n_folds, random_state=seed, on_epoch=on_epoch,
-            )  # fmt: skip
+            found = fit_stack(trainings, candidates, folds=self.n_folds)
+        self.n_epochs_, self.left_out_loss_ = config.epochs, found.left_out_loss
         self.stack_weight_ = {name: w for name, w in found.weight.items() if w > 0}
         self.nets_ = {name: record.module for name, record in found.records.items()}
-        self.left_out_loss_ = found.left_out_loss
-        heaviest = max(self.stack_weight_, key=lambda name: self.stack_weight_[name])
-        self._keep(found.records[heaviest])
-        if method.name in found.records:
-            self._keep_split(found.records[method.name].split)
-        return self
-
-    def _keep(self, record: TrainingRecord) -> GIWClassifier:
-        self.module_, self.history_ = record.module, record.history
-        self._keep_split(record.split)
-        return self
-
-    def _keep_split(self, split: SupportSplit | None) -> None:
+        heaviest = found.records[max(found.records, key=lambda name: found.weight[name])]
+        self.module_, self.history_ = heaviest.module, heaviest.history
+        split = found.records.get(method.name, heaviest).split
         self.split_ = None if split is None else _as_numpy(split)
         self.alpha_ = None if split is None else float(split.alpha)
-
-    def _check_stack(self, checkpoint: object) -> None:
-        """Refuse what a stack of several trainings does not do."""
-        if not self.stack:
-            return
-        if self.method != "giw_plus":
-            raise ValueError(f"stack=True stacks GIW+ with its rivals, got method={self.method!r}")
-        for name, asked in (
-            ("early_stopping", self.early_stopping),
-            ("distributed", self.distributed),
-            ("checkpoint", checkpoint is not None),
-        ):
-            if asked:
-                raise ValueError(f"stack=True makes several trainings; turn {name} off, or stack")
+        return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities, (n, c), columns in the order of ``classes_``."""
         check_is_fitted(self, "module_")
-        x = as_net_input(self, X, "X", reset=False)
-        if tuple(x.shape[1:]) != self._point_shape:
-            raise ValueError(
-                f"points of X have shape {tuple(x.shape[1:])}, the training points had "
-                f"{self._point_shape}"
-            )
-        points = self._scaled(x)
+        x = as_net_input(self, X, "X", like=self._point_shape)
+        points = standardised(x, self._center, self._spread, "X")
         # a model of version 0.1 has one net and no weights
         nets = getattr(self, "nets_", {"": self.module_})
         weights = getattr(self, "stack_weight_", {"": 1.0})
@@ -339,19 +267,22 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def _validation_input(self, X_val: Any, x_train: Tensor) -> Tensor:
-        columns = np.shape(X_val)[1:]
-        if np.shape(X_val)[:1] == (0,):
-            raise ValueError("X_val has no rows; pass X_val=None for plain training")
-        if columns != tuple(x_train.shape[1:]) and len(columns) > 0:
-            raise ValueError(
-                f"points of X have shape {tuple(x_train.shape[1:])} and points of X_val "
-                f"{columns}; both need the same columns in the same order"
-            )
-        return as_net_input(self, X_val, "X_val", reset=False)
+    def _config(self) -> TrainingConfig:
+        check_count(self.n_folds, "n_folds", least=2)
+        epochs = check_count(self.max_epochs, "max_epochs", least=1)
+        return TrainingConfig(
+            epochs=epochs,
+            # numpy's whole numbers cannot be written into a checkpoint
+            pretrain_epochs=check_count(self.pretrain_epochs, "pretrain_epochs", least=0),
+            batch_size=check_count(self.batch_size, "batch_size", least=1),
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            # small tables make few steps an epoch; a schedule as steep as the paper's starves them
+            decay_every=max(1, epochs // 2),
+        )
 
-    def _method(self, *, has_validation: bool) -> Method:
-        if not has_validation and self.method != "train_only":
+    def _method(self, *, validates: bool, labelled: bool) -> Method:
+        if not validates and self.method != "train_only":
             warnings.warn(
                 f"no validation data: {self.method} has nothing to adapt to and the net is trained "
                 "plainly; pass X_val and y_val from the test distribution",
@@ -363,34 +294,45 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         splits = self.method in ("giw", "giw_plus")
         settings = {"split_on": self.split_on, "splitter": self.splitter} if splits else {}
         method = method_named(self.method, **settings)
-        # rows of an embedding have numbers, and there is none between two of them
-        takes_codes = isinstance(self.module, nn.Module) and holds_embedding(self.module)
-        return replace(method, noise=0.0) if takes_codes and isinstance(method, GIWPlus) else method
+        if validates and not labelled:
+            check_labels_not_needed(method)
+            if self.early_stopping:
+                raise ValueError("early stopping asks validation labels; pass y_val or turn it off")
+        if isinstance(method, GIWPlus) and holds_embedding(self.module):
+            return replace(method, noise=0.0)  # rows of an embedding have nothing between them
+        return method
 
-    def _net(self, x_shape: tuple[int, ...], seed: int) -> nn.Module:
-        if self.module is None:
-            return model_for(x_shape, len(self.classes_), random_state=seed)
-        if not isinstance(self.module, nn.Module):
-            raise ValueError(
-                f"module must be an instance of torch.nn.Module, got {self.module!r}; "
-                "call the class to make one"
-            )
-        # moving a module to a device and the first pass of a lazy layer would change the user's own
-        return copy.deepcopy(self.module)
-
-    def _fit_scaling(self, x: Tensor) -> None:
-        """Columns of a table come in any unit; a net of the user's own sees them untouched."""
-        if self.module is None and x.ndim == 2:
-            spread, center = torch.std_mean(x, dim=0, correction=0)
-            self._center = center
-            self._spread = torch.where(spread > 0, spread, torch.ones_like(spread))
-        else:
-            self._center, self._spread = torch.zeros(()), torch.ones(())
-
-    def _scaled(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.uint8:
-            return x
-        return (x - self._center) / self._spread
+    def _tensors(self, X: Any, y: Any, X_val: Any, y_val: Any, sample_weight: Any) -> Tensors:
+        """Points as the net will see them and codes of their labels, on the device."""
+        device = as_device(self.device)
+        x = as_net_input(self, X, "X")
+        self._point_shape = tuple(x.shape[1:])
+        labels = class_labels(y, len(x), "y", self)
+        x_val, val_labels = x[:0], labels[:0]
+        if X_val is not None:
+            check_same_columns(X, X_val)
+            x_val = as_net_input(self, X_val, "X_val", like=self._point_shape)
+            check_same_scale(x, x_val, ("X", "X_val"))
+        if y_val is not None:
+            val_labels = class_labels(y_val, len(x_val), "y_val", self)
+        weight = torch.from_numpy(row_weights(sample_weight, x))
+        kept = weight > 0
+        if not kept.all():
+            x, labels, weight = x[kept], labels[kept.numpy()], weight[kept]
+        self.classes_, codes, val_codes = joint_classes(labels, val_labels)
+        if y_val is None:
+            val_codes = np.zeros(len(x_val), dtype=np.int64)  # nobody looks at them
+        # columns of a table come in any unit; a net of the user's own sees them untouched
+        unscaled = torch.zeros(()), torch.ones(())
+        own = self.module is not None or x.ndim > 2
+        self._center, self._spread = unscaled if own else center_and_spread(x)
+        return Tensors(
+            standardised(x, self._center, self._spread, "X").to(device),
+            torch.as_tensor(codes).to(device),
+            standardised(x_val, self._center, self._spread, "X_val").to(device),
+            torch.as_tensor(val_codes).to(device),
+            weight=None if bool((weight == weight[0]).all()) else weight.to(device),
+        )
 
 
 def _probabilities(module: nn.Module, x: Tensor) -> NDArray[np.float64]:
@@ -398,42 +340,6 @@ def _probabilities(module: nn.Module, x: Tensor) -> NDArray[np.float64]:
     params: Params = dict(module.named_parameters())
     device = next(iter(params.values())).device
     return predict_in_blocks(net, params, x.to(device)).double().softmax(dim=1).cpu().numpy()
-
-
-def _check_output(module: nn.Module, x: Tensor, classes: int, seed: int) -> None:
-    """A net that does not fit the data is told before any training, by what it does to two points.
-
-    A layer that cannot take them says so in its own words. Lazy layers get their parameters here,
-    from ``seed`` rather than from the global one.
-    """
-    was_training = module.training
-    module.eval()  # two points are no batch to take statistics of
-    try:
-        with torch.no_grad(), seeded_stream(seed, x.device):
-            logits = module(as_input(x))
-    except (RuntimeError, IndexError, TypeError, ValueError) as error:
-        said = str(error).splitlines()[0]
-        raise ValueError(
-            f"module cannot take points of shape {tuple(x.shape[1:])}, which come as float32: "
-            f"{said}"
-        ) from error
-    finally:
-        module.train(was_training)
-    if not isinstance(logits, Tensor):
-        raise ValueError(
-            f"module must give the logits alone, a tensor of shape (n, {classes}), got a "
-            f"{type(logits).__name__}; wrap it in a module whose forward picks them"
-        )
-    if tuple(logits.shape) != (len(x), classes):
-        raise ValueError(
-            f"module must give {classes} numbers per point, one per class, got shape "
-            f"{tuple(logits.shape[1:])}; let its last layer have {classes} outputs"
-        )
-    if not any(p.requires_grad for p in module.parameters()):
-        raise ValueError(
-            "module has no parameter to train; let some of them require a gradient, for example "
-            "module.requires_grad_(True)"
-        )
 
 
 def _as_numpy(split: SupportSplit) -> SupportSplit:
@@ -444,25 +350,3 @@ def _as_numpy(split: SupportSplit) -> SupportSplit:
     }
     p_values = {name: torch.as_tensor(p).cpu().numpy() for name, p in split.p_values.items()}
     return replace(split, **tensors, p_values=p_values)
-
-
-def default_group() -> dist.ProcessGroup | None:
-    """The processes that torch.distributed knows of; None where there is only this one."""
-    if not (dist.is_available() and dist.is_initialized()):
-        raise ValueError(
-            "distributed=True but torch.distributed has no process group; start the program with "
-            "torchrun and call torch.distributed.init_process_group() first"
-        )
-    return dist.group.WORLD if dist.get_world_size() > 1 else None
-
-
-def _seed(random_state: Any, ranks: dist.ProcessGroup | None) -> int:
-    drawn = [int(as_generator(random_state).integers(2**31))]
-    if ranks is not None:  # without a seed every process has drawn its own
-        dist.broadcast_object_list(drawn, group=ranks, group_src=0)
-    return drawn[0]
-
-
-def holds_embedding(module: nn.Module) -> bool:
-    """Whether a net looks rows up by number."""
-    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from giw.estimators.folds import stratified_folds
-from giw.nets.training import Method, Pretrained, Tensors, TrainingConfig, train
+from giw.nets.training import Method, OnEpoch, Pretrained, Tensors, TrainingConfig, train
 
 
 def cross_fitted_losses(
@@ -24,6 +25,7 @@ def cross_fitted_losses(
     random_state: int,
     pretrained: Pretrained | None = None,
     ranks: dist.ProcessGroup | None = None,
+    watch: Callable[[str], OnEpoch] | None = None,
 ) -> NDArray[np.float64]:  # (epochs,)
     r"""Mean loss of validation points after each epoch, under nets that have not seen them.
 
@@ -54,6 +56,7 @@ def cross_fitted_losses(
         record = train(
             method, module, rest, config,
             random_state=random_state, pretrained=pretrained, ranks=ranks,
+            on_epoch=watch and watch(f"{method.name} without fold {k + 1}"),
         )  # fmt: skip
         total += record.history["test_loss"] * int(out.sum())
     return total / m

@@ -1,54 +1,93 @@
-"""What a net takes: tables, images and tensors as one tensor of inputs."""
+"""What a net takes: tables, images and tensors as one tensor of inputs, and nets of one's own."""
 
 from __future__ import annotations
 
-import math
+import copy
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
-from torch import Tensor
+from torch import Tensor, nn
 
 from giw.checks import as_array
 from giw.estimators.rows import refuse_dates
 from giw.nets.methods import METHODS
-from giw.nets.training import Method
+from giw.nets.models import model_for
+from giw.nets.training import Method, as_input
+from giw.nets.training.batches import seeded_stream
 
 
-def as_net_input(estimator: BaseEstimator, X: Any, name: str, *, reset: bool) -> Tensor:
-    """Inputs of a net as float32, or bytes for images; at least one point.
+def as_net_input(
+    estimator: BaseEstimator, X: Any, name: str, *, like: tuple[int, ...] | None = None
+) -> Tensor:
+    """Inputs of a net as floats, or bytes for images; at least one point, of shape ``like``.
 
-    Tables go through scikit-learn's checks, which also remember the columns' number and names
-    (``reset``) or compare them. Tensors and images have no columns to name.
+    Tables go through scikit-learn's checks, which remember the columns' number and names, or
+    compare them where ``like`` says that there were points before. Tensors and images have no
+    columns to name.
     """
-    if isinstance(X, Tensor) or getattr(X, "ndim", 2) > 2:
+    if isinstance(X, Tensor) and (X.device.type == "meta" or X.layout != torch.strided):
+        raise ValueError(
+            f"{name} is a tensor of layout {X.layout} on {X.device}; pass one that holds its "
+            "values, for example with .to_dense()"
+        )
+    shape = tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
+    bare = isinstance(X, Tensor) or len(shape) > 2
+    if like is not None and shape[:1] == (0,):
+        raise ValueError(f"{name} has no rows; pass at least one point, or None for no validation")
+    # of a table that comes to predict, scikit-learn has words of its own that others look for
+    if like is not None and shape[1:] and shape[1:] != like and (bare or name != "X"):
+        raise ValueError(
+            f"points of {name} have shape {shape[1:]}, the training points have {like}; both need "
+            "the same columns in the same order"
+        )
+    if bare:
         images = getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4
-        x = torch.as_tensor(X) if images else _single(as_array(X, name), name)
+        x = torch.as_tensor(X) if isinstance(X, Tensor) and images else _as_tensor(
+            np.asarray(X) if images else as_array(X, name)
+        )  # fmt: skip
         if x.ndim < 2 or 0 in x.shape:
             raise ValueError(
                 f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least "
                 f"one point, got {tuple(x.shape)}"
                 + ("; reshape(-1, 1) makes one column" * (x.ndim == 1))
             )
-        if reset:
+        if like is None:
             estimator.n_features_in_ = int(x[0].numel())
-        return x.cpu()
-    refuse_dates(X, name, estimator)
-    table = validate_data(estimator, X, reset=reset, ensure_all_finite=False)
-    return _single(as_array(table, name), name)
+    else:
+        refuse_dates(X, name, estimator)
+        table = validate_data(estimator, X, reset=like is None, ensure_all_finite=False)
+        x = _as_tensor(as_array(table, name))
+    return x.cpu()
 
 
-def _single(values: NDArray[Any], name: str) -> Tensor:
-    """What a net computes in; numbers that do not fit are told here, and not as a loss of NaN."""
+def _as_tensor(values: Any) -> Tensor:
     # negative strides and arrays that are read-only are legal in numpy and not in torch
-    x = torch.from_numpy(np.require(values, requirements=["C", "W"]))
-    single = x.to(torch.float32)
-    # one pass where all is well; a sum that overflows is looked into
-    lost = not math.isfinite(single.sum()) and not bool(torch.isfinite(single).all())
-    if lost:
+    return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+
+
+def center_and_spread(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of columns in any unit, in double precision, (d,) each.
+
+    A column that rounding alone moves has a spread of one: it is constant.
+    """
+    unit = x.abs().amax(dim=0).double().clamp(min=torch.finfo(torch.float64).tiny)
+    spread, center = torch.std_mean(x / unit, dim=0, correction=0)
+    constant = spread <= 16 * torch.finfo(torch.float64).eps * center.abs()
+    return center * unit, torch.where(constant, 1.0, spread * unit)
+
+
+def standardised(x: Tensor, center: Tensor, spread: Tensor, name: str) -> Tensor:
+    """What a net computes in: standardised float32; bytes stay bytes.
+
+    Numbers that do not fit are told here, and not as a loss of NaN.
+    """
+    if x.dtype == torch.uint8:
+        return x
+    single = ((x - center) / spread).to(torch.float32)
+    if not bool(torch.isfinite(single).all()):
         raise ValueError(
             f"{name} holds numbers up to {float(x.abs().max()):.2g}, too large for float32; "
             "divide its columns by a typical size first"
@@ -75,3 +114,62 @@ def check_labels_not_needed(method: Method) -> None:
             f"method that needs none ({', '.join(others)}), or giw.ReweightedClassifier, which "
             "then weighs by points alone"
         )
+
+
+def net_for(module: nn.Module | None, x: Tensor, classes: int, seed: int) -> nn.Module:
+    """A copy of a module that gives one number per class, or a net that suits the points.
+
+    A module that does not fit the data is told before any training, by what it does to two points.
+    Lazy layers get their parameters here, from ``seed`` rather than from torch's global one.
+    """
+    if module is None:
+        return model_for(tuple(x.shape), classes, random_state=seed).to(x.device)
+    if not isinstance(module, nn.Module):
+        raise ValueError(
+            f"module must be an instance of torch.nn.Module, got {module!r}; "
+            "call the class to make one"
+        )
+    if any(p.device.type == "meta" for p in module.parameters()):
+        raise ValueError("module is on device meta and has no values; build it on 'cpu'")
+    # moving a module to a device and the first pass of a lazy layer would change the user's own
+    net = copy.deepcopy(module).to(x.device)
+    _check_output(net, x[:2], classes, seed)
+    return net
+
+
+def _check_output(module: nn.Module, x: Tensor, classes: int, seed: int) -> None:
+    """What a net gives, asked of two points; a layer that cannot take them says so itself."""
+    was_training = module.training
+    module.eval()  # two points are no batch to take statistics of
+    try:
+        with torch.no_grad(), seeded_stream(seed, x.device):
+            logits = module(as_input(x))
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"module cannot take points of shape {tuple(x.shape[1:])}, which come as float32: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    finally:
+        module.train(was_training)
+    if not isinstance(logits, Tensor):
+        raise ValueError(
+            f"module must give the logits alone, a tensor of shape (n, {classes}), got a "
+            f"{type(logits).__name__}; wrap it in a module whose forward picks them"
+        )
+    if tuple(logits.shape) != (len(x), classes):
+        raise ValueError(
+            f"module must give {classes} numbers per point, one per class, got shape "
+            f"{tuple(logits.shape[1:])}; let its last layer have {classes} outputs"
+        )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise ValueError(
+            "module has no parameter to train; let some of them require a gradient, for example "
+            "module.requires_grad_(True)"
+        )
+
+
+def holds_embedding(module: nn.Module | None) -> bool:
+    """Whether a net looks rows up by number: between two of them there is nothing."""
+    return isinstance(module, nn.Module) and any(
+        isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules()
+    )

@@ -1,25 +1,26 @@
 r"""A stack of nets: methods that use the two samples in different ways, averaged.
 
-The prediction is :math:`\sum_k a_k\, p_k(y \mid x)` over GIW+ (or another method), Pooled,
-fine-tuning on the validation points, and training data alone. The weights come from validation
-points that each net was trained without, by :func:`giw.estimators.stack.stack_weights`; all
-candidates count alike before any point is seen, and together like one point each.
+The prediction is :math:`\sum_k a_k\, p_k(y \mid x)` over GIW+, Pooled, fine-tuning on the
+validation points, and training data alone. The weights come from validation points that each net
+was trained without, by :func:`giw.estimators.stack.stack_weights`; all candidates count alike
+before any point is seen, and together like one point each.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from giw.estimators.folds import stratified_folds
 from giw.estimators.stack import stack_weights
-from giw.nets.methods import method_named
 from giw.nets.training import (
     FunctionalNet,
     Method,
@@ -36,6 +37,7 @@ from giw.nets.training import (
 )
 
 RIVALS = ("pooled", "pretrain_val", "train_only")
+BLIND = "train_only"  # no validation point reaches it: one training judges it and is kept
 LEAST_WEIGHT = 0.05  # a candidate below it is not trained again: it moves no probability by more
 
 
@@ -58,38 +60,91 @@ class NetStack:
     records: dict[str, TrainingRecord]
 
 
-def fit_stack(
-    method: Method,
-    module: nn.Module,
-    data: Tensors,
-    config: TrainingConfig,
-    *,
-    folds: int,
-    random_state: int,
-    on_epoch: OnEpoch | None = None,
-) -> NetStack:
+@dataclass(frozen=True)
+class Trainings:
+    """Trainings of one net on one problem, by several methods.
+
+    Parameters
+    ----------
+    module, data, config, random_state, ranks
+        As in :func:`giw.nets.training.train`; processes share the training of a single net only.
+    checkpoint : path, optional
+        Files whose names begin so keep the trainings, one each.
+    watch : callable, optional
+        From the name of a training to a callback for its epochs.
+    """
+
+    module: nn.Module
+    data: Tensors
+    config: TrainingConfig
+    random_state: int
+    ranks: dist.ProcessGroup | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_seconds: float = 0.0
+    watch: Callable[[str], OnEpoch] | None = None
+
+    def alone(self, method: Method, start: Pretrained | None = None) -> TrainingRecord:
+        """Train by a method on all points."""
+        return train(
+            method, self.module, self.data, self.config, random_state=self.random_state,
+            pretrained=start, on_epoch=self.watch and self.watch(method.name), ranks=self.ranks,
+            checkpoint=self._file("" if start is None else f".{method.name}"),
+            checkpoint_seconds=self.checkpoint_seconds,
+        )  # fmt: skip
+
+    def without_folds(
+        self, method: Method, start: Pretrained, fold: NDArray[np.int64]
+    ) -> NDArray[np.float64]:  # (m,)
+        """Log-loss of each validation point under a net that was trained without its fold."""
+        data = self.data
+        cuts = cuts_and_rests(fold, data.y_val.device)
+        parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for _, rest in cuts]
+        names = [f"{method.name} without fold {k + 1}" for k in range(len(parts))]
+        watch = self.watch
+        records = train_trials(
+            method, [copy.deepcopy(self.module) for _ in parts], parts, self.config,
+            [self.random_state] * len(parts), pretrained=[start] * len(parts),
+            on_epoch=None if watch is None else lambda k: watch(names[k]),
+            checkpoint=self._file(f".{method.name}.left_out"),
+            checkpoint_seconds=self.checkpoint_seconds,
+        )  # fmt: skip
+        return losses_under([record.module for record in records], data, [out for out, _ in cuts])
+
+    def _file(self, ending: str) -> str | None:
+        return None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}{ending}"
+
+
+def fit_stack(trainings: Trainings, candidates: Sequence[Method], *, folds: int) -> NetStack:
     """Train every candidate without each fold of validation points, weigh them, train again.
 
     All of them start from one pretrained net. With fewer validation points than twice the folds
-    none is left out, and all candidates weigh the same.
+    none is left out, and all candidates weigh the same. A single candidate is just trained.
     """
-    start = pretrain(module, data, config, random_state=random_state, on_epoch=on_epoch)
-    candidates = {m.name: m for m in (method, *map(method_named, RIVALS))}
-    loss = {name: np.empty(0) for name in candidates}
+    if len(candidates) == 1:
+        name = candidates[0].name
+        return NetStack({name: 1.0}, {}, {name: trainings.alone(candidates[0])})
+    data, records = trainings.data, {}
+    start = pretrain(
+        trainings.module, data, trainings.config, random_state=trainings.random_state,
+        on_epoch=trainings.watch and trainings.watch("pretraining"),
+    )  # fmt: skip
+    loss = {candidate.name: np.empty(0) for candidate in candidates}
     if len(data.y_val) >= 2 * folds:
-        fold = val_folds(data.y_val, folds, random_state)
-        loss = {
-            name: left_out_losses(c, module, data, config, start, fold, random_state=random_state)
-            for name, c in candidates.items()
-        }
+        fold = val_folds(data.y_val, folds, trainings.random_state)
+        everyone = torch.ones_like(data.y_val, dtype=torch.bool)
+        for candidate in candidates:
+            name = candidate.name
+            if name == BLIND:
+                records[name] = trainings.alone(candidate, start)
+                loss[name] = losses_under([records[name].module], data, [everyone])
+            else:
+                loss[name] = trainings.without_folds(candidate, start, fold)
     weight = weights_of(loss)
-    records = {
-        name: train(candidate, module, data, config, random_state=random_state, pretrained=start,
-                    on_epoch=on_epoch)
-        for name, candidate in candidates.items() if weight[name] > 0
-    }  # fmt: skip
+    for candidate in candidates:
+        if weight[candidate.name] > 0 and candidate.name not in records:
+            records[candidate.name] = trainings.alone(candidate, start)
     means = {name: float(losses.mean()) for name, losses in loss.items() if losses.size}
-    return NetStack(weight, means, records)
+    return NetStack(weight, means, {name: r for name, r in records.items() if weight[name] > 0})
 
 
 def val_folds(y_val: Tensor, folds: int, random_state: int) -> NDArray[np.int64]:  # (m,)
@@ -103,29 +158,6 @@ def weights_of(loss: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:  # 
     found = stack_weights(np.stack([*loss.values()]), prior=np.full(q, 1 / q), strength=q)
     kept = np.where(found >= min(LEAST_WEIGHT, found.max()), found, 0.0)
     return dict(zip(loss, (kept / kept.sum()).tolist(), strict=True))
-
-
-def left_out_losses(
-    method: Method,
-    module: nn.Module,
-    data: Tensors,
-    config: TrainingConfig,
-    start: Pretrained,
-    fold: NDArray[np.int64],  # (m,)
-    *,
-    random_state: int,
-) -> NDArray[np.float64]:  # (m,)
-    """Log-loss of each validation point under a net that was trained without its fold."""
-    if method.name == "train_only":  # sees no validation point in any fold
-        record = train(method, module, data, config, random_state=random_state, pretrained=start)
-        return losses_under([record.module], data, [torch.ones_like(data.y_val, dtype=torch.bool)])
-    cuts = cuts_and_rests(fold, data.y_val.device)
-    parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for _, rest in cuts]
-    records = train_trials(
-        method, [copy.deepcopy(module) for _ in parts], parts, config,
-        [random_state] * len(parts), pretrained=[start] * len(parts),
-    )  # fmt: skip
-    return losses_under([record.module for record in records], data, [out for out, _ in cuts])
 
 
 def losses_under(

@@ -226,5 +226,8 @@ def _class_ratio(evidence: Evidence, inside: Tensor) -> Tensor:
     if evidence.logits is None:
         raise ValueError("class shares need the number of classes: Evidence(logits=...)")
     n_classes = evidence.logits(evidence.x_val[:1]).shape[1]
-    train_share = members(evidence.y_train, n_classes).mean(0)
+    of_train = members(evidence.y_train, n_classes)  # (n, c)
+    train_share = of_train.mean(0)
+    if evidence.weight is not None:
+        train_share = evidence.weight.float() @ of_train / evidence.weight.sum()
     return class_ratio(members(evidence.y_val, n_classes), inside, train_share)

@@ -13,15 +13,24 @@ from torch import Tensor
 from giw.nets.augmentation import Augmentation
 
 
-def epoch_batches(n: int, batch_size: int, generator: torch.Generator) -> Tensor:
+def epoch_batches(
+    n: int, batch_size: int, generator: torch.Generator, weight: Tensor | None = None
+) -> Tensor:
     """One pass over n rows in random order, as row numbers of shape (steps, batch).
 
-    All batches have the same size, so that a step can be captured once: the last one is filled
-    up from the start of the same order. Fewer rows than a batch make one batch of all rows.
+    With weights, (n,), a row comes as often as its share of them says, up to rounding to the whole
+    number below or above: a systematic sample, so that every step follows the weighted sample and
+    no method has to know of them. All batches have the same size, so that a step can be captured
+    once: the last one is filled up from the start of the same order. Fewer rows than a batch make
+    one batch of all rows.
     """
     size = min(batch_size, n)
     steps = -(-n // size)
     order = torch.randperm(n, generator=generator)
+    if weight is not None:
+        place = torch.arange(n) + torch.rand((), generator=generator, dtype=torch.float64)
+        share = weight.double().cumsum(0) * (n / weight.double().sum())
+        order = torch.searchsorted(share, place).clamp(max=n - 1)[order]
     return torch.cat([order, order])[: steps * size].view(steps, size)
 
 
@@ -51,6 +60,8 @@ class BatchStream:
         Streams of different purposes are independent.
     augmentation, side
         Draw a random map of the plane for each image, ``side`` pixels wide; None draws nothing.
+    weight : Tensor of shape (n,), optional
+        Of the rows, which come in proportion to it.
     """
 
     def __init__(
@@ -63,7 +74,9 @@ class BatchStream:
         purpose: str,
         augmentation: Augmentation | None = None,
         side: int = 0,
+        weight: Tensor | None = None,
     ) -> None:
+        self.weight = weight
         self.rows, self.n_val, self.batch_size = rows, n_val, batch_size
         self.augmentation, self.side = augmentation, side
         self.generator = seeded_generator(random_state, purpose)
@@ -77,7 +90,8 @@ class BatchStream:
 
     def next_epoch(self) -> EpochRows:
         """Draw the next epoch."""
-        train = self.rows[epoch_batches(len(self.rows), self.batch_size, self.generator)]
+        n, size = len(self.rows), self.batch_size
+        train = self.rows[epoch_batches(n, size, self.generator, self.weight)]
         val = self._validation(len(train))
         return EpochRows(train, val, self._maps(train), self._maps(val))
 

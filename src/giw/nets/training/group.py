@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from giw.nets.devices import threads_for
 from giw.nets.kernels.fused_norm import fuse_norms
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
@@ -28,7 +29,6 @@ from giw.nets.training.record import History, TrainingRecord
 from giw.nets.training.sharded_net import ShardedNet
 from giw.nets.training.stopping import asked_to_stop
 from giw.nets.training.tensors import Tensors
-from giw.nets.training.threads import threads_for
 from giw.objective.gathering import first_rank_says
 from giw.support import SupportSplit
 
@@ -146,6 +146,7 @@ class Group:
             rows, len(data.y_val) if training else 0, self.config.batch_size,
             random_state=self.random_states[trial], purpose=purpose,
             augmentation=augmentation, side=data.x_train.shape[-1],
+            weight=None if data.weight is None else data.weight.cpu()[rows],
         )  # fmt: skip
 
     def descent(
@@ -207,8 +208,8 @@ class Group:
 
     @contextmanager
     def threads(self) -> Iterator[None]:
-        """As many threads as steps of this size can use."""
-        with threads_for(self.modules[0], self.config.batch_size * len(self.modules), self.device):
+        """As many threads as nets of this size can use."""
+        with threads_for(self.modules[0], self.device):
             yield
 
     @contextmanager

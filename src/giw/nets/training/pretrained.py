@@ -56,4 +56,5 @@ def evidence_at(
         augmented=augmented,
         layers=lambda x: layer_outputs(net, start.params, x),
         trial=trial,
+        weight=data.weight,
     )  # fmt: skip

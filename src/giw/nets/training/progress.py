@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from giw.nets.training.config import TrainingConfig
@@ -19,13 +19,20 @@ def note_of(values: dict[str, float]) -> str:
 
 
 @contextmanager
-def epoch_bar(name: str, config: TrainingConfig, *, shown: bool) -> Iterator[OnEpoch]:
-    """A bar over all epochs of one run, pretraining included."""
+def training_bar(*, shown: bool) -> Iterator[Callable[[TrainingConfig, str], OnEpoch]]:
+    """A bar for each training, pretraining included, from its settings and its name."""
     with make_progress(shown=shown) as progress:
-        task = progress.add_task(name, total=config.pretrain_epochs + config.epochs, note="")
 
-        def on_epoch(phase: str, epoch: int, values: dict[str, float]) -> None:
-            done = epoch + 1 + (config.pretrain_epochs if phase == "train" else 0)
-            progress.update(task, completed=done, note=note_of(values))
+        def watch(config: TrainingConfig, name: str) -> OnEpoch:
+            task = progress.add_task(name, total=None, note="")
 
-        yield on_epoch
+            def on_epoch(phase: str, epoch: int, values: dict[str, float]) -> None:
+                total = config.pretrain_epochs if phase == "pretrain" else config.epochs
+                what = f"{name}, {phase}ing"
+                progress.update(
+                    task, description=what, total=total, completed=epoch + 1, note=note_of(values)
+                )
+
+            return on_epoch
+
+        yield watch

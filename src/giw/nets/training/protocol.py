@@ -84,6 +84,7 @@ class Evidence:
     logits: Callable[[Tensor], Tensor] | None = None  # inputs → logits of the frozen net
     augmented: bool = False  # whether images are moved about in every step
     layers: Callable[[Tensor], Params] | None = None  # inputs → outputs of the frozen net's layers
+    weight: Tensor | None = None  # (n,) of the training rows
     trial: int = 0  # which of several that are trained side by side
 
 

@@ -34,12 +34,14 @@ class Tensors:
     y_val: Tensor  # (m,)
     x_test: Tensor | None = None
     y_test: Tensor | None = None
+    weight: Tensor | None = None  # (n,)  of the training rows; batches draw them in proportion
 
     @cached_property
     def checksum(self) -> int:
         """Of all that is learned from; methods are compared on the same data, so it is kept."""
         total = 0
-        for tensor in (self.x_train, self.y_train, self.x_val, self.y_val):
+        learnt = (self.x_train, self.y_train, self.x_val, self.y_val)
+        for tensor in learnt if self.weight is None else (*learnt, self.weight):
             total = zlib.crc32(str(tuple(tensor.shape)).encode(), total)
             total = zlib.crc32(tensor.contiguous().cpu().numpy().data, total)
         return total
