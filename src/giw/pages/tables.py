@@ -57,6 +57,8 @@ class Sheet:
         What a reader must know to read the cells.
     align : str
         ``l`` or ``r`` for each column; names at the left and numbers at the right if empty.
+    pinned : int, default=1
+        Columns that stay in sight, 1 or 2, where the table is wider than a page and is pushed.
 
     Without a title Markdown has no heading, and LaTeX no float around the table.
     """
@@ -67,6 +69,7 @@ class Sheet:
     groups: Sequence[Group]
     notes: Sequence[str] = ()
     align: str = ""
+    pinned: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "align", self.align or "l" + "r" * (len(self.head) - 1))

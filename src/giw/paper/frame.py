@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from giw.pages.style import name_of, setting_name, shift_name
 from giw.pages.tables import LEVEL, Row, paired_p_value
 from giw.paper.plan import PAPER_METHODS, PROTOCOLS
 from giw.paper.rows import Result
@@ -22,6 +23,7 @@ from giw.paper.settings import DATASET_CASES, PAPER_SETTINGS, SHIFTS
 
 EXPERIMENT = ["epochs", "seed", "scale"]
 CELL = ["dataset", "case", "shift", "protocol", "method", "variant"]
+COLUMNS = ("giw", *(method for method in PAPER_METHODS if method != "giw"))
 SPLIT_QUALITY = {
     "alpha": "α",
     "true_alpha": "true α",
@@ -38,6 +40,19 @@ class Place(NamedTuple):
     dataset: str
     case: str
     shift: str
+
+    @property
+    def name(self) -> str:
+        """In words, such as ``MNIST (iii), support shift``."""
+        return f"{setting_name(*self[:2])}, {shift_name(self.shift)}"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Where it stands in the paper."""
+        return DATASET_CASES.index(self[:2]), SHIFTS.index(self.shift)
+
+
+PLACES = tuple(Place(*pair, shift) for pair in DATASET_CASES for shift in SHIFTS)
 
 
 class Key(NamedTuple):
@@ -65,25 +80,19 @@ def frame_of(results: Sequence[Result]) -> tuple[pd.DataFrame, list[str]]:
             remarks.append(f"{run.key} stands in more than one file; counted once")
         else:
             seen.add(run.key)
-            if len(curve) != run.epochs:
-                remarks.append(
-                    f"{run.key} has {len(curve)} accuracies for {run.epochs} epochs; counted"
-                )
-            rows.append(_row_of(result))
+            rows.append(
+                {
+                    **{name: getattr(run, name) for name in (*EXPERIMENT, *CELL, "trial")},
+                    "accuracy": result.accuracy,
+                    "seconds": result.seconds,
+                    "effective_share": result.weights.get("effective_share", np.nan),
+                    **{name: result.split.get(name, np.nan) for name in SPLIT_QUALITY},
+                    "version": result.about.get("giw") or "not known",
+                    "commit": result.about.get("commit") or "not known",
+                    "result": result,
+                }
+            )
     return pd.DataFrame(rows), remarks
-
-
-def _row_of(result: Result) -> dict[str, object]:
-    run = result.run
-    return {
-        **{name: getattr(run, name) for name in (*EXPERIMENT, *CELL, "trial")},
-        "accuracy": result.accuracy,
-        "seconds": result.seconds,
-        "effective_share": result.weights.get("effective_share", np.nan),
-        **{name: result.split.get(name, np.nan) for name in SPLIT_QUALITY},
-        "commit": result.about.get("commit") or "not known",
-        "result": result,
-    }
 
 
 @dataclass(frozen=True)
@@ -122,8 +131,13 @@ class Experiment:
 
     @cached_property
     def methods(self) -> list[str]:
-        """The paper's ten, then whatever else was run."""
-        return [*PAPER_METHODS, *sorted(set(self.frame.method) - set(PAPER_METHODS))]
+        """GIW, the others of the tables, then whatever else was run."""
+        return [*COLUMNS, *sorted(set(self.frame.method) - set(COLUMNS))]
+
+    def ran(self, protocol: str) -> list[str]:
+        """Methods with at least one run as they are, in the order of the tables."""
+        found = set(self.plain.method[self.plain.protocol == protocol])
+        return [method for method in self.methods if method in found]
 
     @property
     def dataset_cases(self) -> list[tuple[str, str]]:
@@ -160,14 +174,23 @@ class Experiment:
         curves = [result.curve for result in self.trials(key)]
         return np.stack([c[: min(map(len, curves))] for c in curves]) if curves else None
 
-    def places_of(self, keys: Iterable[Key]) -> list[Place]:
-        """The settings among some keys, in the paper's order."""
-        return sorted({key.place for key in keys}, key=order_of)
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """Cells as tables list them: settings of the paper, protocols, methods, amounts by size."""
+
+    def order(key: Key) -> tuple[object, ...]:
+        kind, _, amount = key.variant.rpartition("_")
+        size = float(amount) if amount.isdigit() else 0.0
+        method = COLUMNS.index(key.method) if key.method in COLUMNS else len(COLUMNS)
+        protocol = PROTOCOLS.index(key.protocol)
+        return key.place.order, protocol, method, key.method, kind, size, key.variant
+
+    return sorted(keys, key=order)
 
 
-def order_of(place: Place) -> tuple[int, int]:
-    """Where a setting stands in the paper."""
-    return DATASET_CASES.index((place.dataset, place.case)), SHIFTS.index(place.shift)
+def contest_name(base: Key) -> str:
+    """A method in its setting, such as ``GIW on MNIST (iii), support shift, honest``."""
+    return f"{name_of(base.method)} on {base.place.name}, {base.protocol}"
 
 
 def gather(results: Sequence[Result]) -> tuple[list[Experiment], list[str]]:
