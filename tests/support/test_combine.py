@@ -1,12 +1,11 @@
 """Ranks and their combination, by hand."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from giw.support import cauchy, conformal_p
+from giw.support import conformal_p, evidence, mean_evidence
 
 
 def test_a_p_value_is_a_rank_among_held_out_scores():
@@ -27,28 +26,23 @@ def test_each_rank_is_as_likely_as_any_other(order):
     assert_allclose(np.sort(p), np.arange(1, 21) / 20)
 
 
-def test_cauchy_of_two_by_hand():
-    """tan(pi/4) = 1 and tan(0) = 0: the mean is 1/2."""
-    combined = cauchy({"a": np.array([0.25]), "b": np.array([0.5])})
-    assert_allclose(combined, 0.5 - np.arctan(0.5) / np.pi)
+def test_evidence_is_one_over_twice_the_root_of_p():
+    held_out = np.array([1.0, 2.0, 3.0, 4.0])
+    assert_allclose(evidence(np.array([0.0, 2.5]), held_out), [1 / 2, 0.5 / np.sqrt(3 / 5)])
 
 
-def test_cauchy_of_equal_p_values_is_that_value():
-    p = np.array([0.001, 0.05, 0.4])
-    assert_allclose(cauchy({"a": p, "b": p, "c": p}), p)
+def test_beyond_all_held_out_scores_p_falls_exponentially():
+    """Of 0, 1, ..., 8 the three largest exceed the fourth by 2 on average."""
+    beyond = evidence(np.array([8.0, 12.0, 16.0]), np.arange(9.0))
+    assert_allclose(beyond[1:] / beyond[0], np.exp([1, 2]) * np.sqrt(2), rtol=1e-9)
 
 
-def test_one_p_value_is_not_changed():
-    p = np.array([0.0, 0.97, 1.0])
-    assert_allclose(cauchy({"a": p}), p)
+def test_evidence_is_averaged_by_inverse_variance():
+    each = [np.array([1.0, 2.0]), np.array([4.0, 0.5])]
+    assert_allclose(mean_evidence(each, [1.0, 3.0]), [1.75, 1.625])
 
 
-@pytest.mark.parametrize("others", [1, 9])
-def test_in_the_tail_one_small_p_value_counts_times_the_number_of_tests(others):
-    p = {"small": np.array([1e-4])} | {str(i): np.array([0.5]) for i in range(others)}
-    assert_allclose(cauchy(p), 1e-4 * (others + 1), rtol=0.01)
-
-
-def test_an_ordinary_look_does_not_undo_a_strange_one():
-    combined = cauchy({"strange": np.array([0.001]), "ordinary": np.array([1.0])})
-    assert combined[0] < 0.003
+def test_a_representation_without_variance_does_not_decide_alone():
+    mean = mean_evidence([np.array([1.0]), *[np.array([4.0])] * 9], [0.0] + [1.0] * 9)
+    assert_allclose(mean, (10 * 1 + 9 * 4) / 19)
+    assert_allclose(mean_evidence([np.array([3.0])] * 2, [0.0, 0.0]), 3.0)

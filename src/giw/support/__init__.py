@@ -1,6 +1,6 @@
 """Is a validation point inside or outside the training support? Arrays in, a split out."""
 
-from giw.support.combine import cauchy, conformal_p
+from giw.support.combine import conformal_p, evidence, mean_evidence
 from giw.support.neighbours import nearest
 from giw.support.one_class_svm import OSVM, PUBLISHED_THRESHOLDS
 from giw.support.scores import KNN
@@ -13,8 +13,9 @@ __all__ = [
     "PUBLISHED_THRESHOLDS",
     "SupportSplit",
     "SupportSplitter",
-    "cauchy",
     "conformal_p",
+    "evidence",
+    "mean_evidence",
     "nearest",
     "soft_membership",
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 0.9  # in the combination: one p-value near 1 must not outweigh another near 0
 TIE = 1e-9  # scores that differ by less are equal: rounding must not break ties
+MOST = 10.0  # times the median weight: a representation that hardly varies must not decide alone
+TINY = 1e-12  # where held-out scores are equal, any other is far out
+FARTHEST = 600.0  # times the mean excess, before numbers are too large
 
 
 def conformal_p(
@@ -26,20 +29,40 @@ def conformal_p(
     return (1 + len(order) - np.searchsorted(order, score - TIE)) / (1 + len(order))
 
 
-def cauchy(p_values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    r"""Cauchy combination of several p-values of the same points [1]_.
+def evidence(
+    score: NDArray[np.float64],  # (m,)
+    held_out: NDArray[np.float64],  # (r,)
+) -> NDArray[np.float64]:  # (m,)
+    r"""Evidence of each score against "inside": the e-value :math:`1 / (2 \sqrt p)`.
 
-    .. math:: p = \tfrac12 - \tfrac1\pi \arctan\Big(\frac1K \sum_k
-              \tan\big((\tfrac12 - p_k)\,\pi\big)\Big)
+    Beyond the largest held-out score, p goes on as an exponential tail with the mean excess of the
+    :math:`\sqrt r` largest ones, so that a point which is far out in one representation outweighs
+    all others. (Scores are logarithms of distances, and this is Hill's estimator.)
+    """
+    order, k = np.sort(held_out), math.ceil(math.sqrt(len(held_out)))
+    excess = (order[-k:] - order[max(len(order) - k - 1, 0)]).mean() + TINY
+    beyond = np.clip((score - order[-1]) / excess, 0, FARTHEST)
+    return np.asarray(0.5 / np.sqrt(conformal_p(score, held_out) * np.exp(-beyond)))
 
-    It keeps its level in the tail however the p-values depend on each other. p-values above 0.9
-    count as 0.9: what looks ordinary in one representation may be strange in another.
+
+def mean_evidence(
+    each: Sequence[NDArray[np.float64]],  # K of shape (m,)
+    variance: Sequence[float],  # (K,)
+) -> NDArray[np.float64]:  # (m,)
+    r"""Mean evidence of several representations, by inverse variance.
+
+    .. math:: E = \sum_k v_k E_k, \qquad v_k \propto 1 / \sigma_k^2
+
+    A mean of e-values is an e-value, however they depend on each other [1]_. One that is very large
+    is enough, and many that are rather large are too. :math:`\sigma_k^2` is the variance of
+    logarithms of distances: where they vary little, a point that is farther away by some factor
+    says more.
 
     References
     ----------
-    .. [1] Liu and Xie, Cauchy combination test, JASA 115:393-402, 2020.
+    .. [1] Vovk and Wang, E-values: calibration, combination and applications, Annals of Statistics
+       49:1736-1754, 2021.
     """
-    if len(p_values) == 1:
-        return next(iter(p_values.values()))
-    each = np.clip(np.stack(list(p_values.values())), 1e-15, LARGEST)  # (K, m)
-    return 0.5 - np.arctan(np.tan((0.5 - each) * np.pi).mean(axis=0)) / np.pi
+    spread = np.maximum(variance, np.median(variance) / MOST) + TINY
+    share = spread.min() / spread
+    return np.asarray(share / share.sum() @ np.stack(each))

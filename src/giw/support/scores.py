@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.support.combine import conformal_p
 from giw.support.matrices import Matrix
 from giw.support.neighbours import Reference, nearest
 
 FLOOR = 1e-4  # of the mean distance: where rows repeat, the logarithm of no distance is asked
+TINY = np.finfo(float).eps ** 2  # where all scores are equal none is strange
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,13 @@ class Scored:
     ``cell`` is that of each reference row; a point lies in the cell of its nearest one. ``within``
     says that the held-out rows are reference rows too, so that none scores itself; ``skip_copies``
     leaves out one exact copy of any point.
+
+    Attributes
+    ----------
+    score : array of shape (r,)
+        Of the held-out rows; a larger one is stranger.
+    variance : float
+        Of the logarithms of their distances, within cells.
     """
 
     def __init__(
@@ -72,19 +79,21 @@ class Scored:
         self.knn, self.cell, self.skip_copies = knn, cell, skip_copies
         self.reference = Reference(z, unit=unit)
         self.held_out = self.reference.prepare(held_out)
-        distance, self.held_cell = self._distance(self.held_out, skip_copy=within or skip_copies)
-        self.floor = FLOOR * float(distance.mean()) + np.finfo(float).tiny
-        self.log_distance = np.log(np.maximum(distance, self.floor))  # (r,)
-        raw = self.log_distance - self._usual(self.held_out, held_out=True)
-        self.raw = raw
-        self.score = self._standard(raw, self.held_cell)  # (r,)
+        distance, in_cell = self._distance(self.held_out, skip_copy=within or skip_copies)
+        self.floor = FLOOR * float(distance.mean()) + TINY
+        self.distance = np.maximum(distance, self.floor)  # (r,)
+        raw = self._relative(self.distance, self.held_out, apart=True)
+        self.cells = self._cells(raw, in_cell)
+        self.score = self._standard(raw, in_cell)
+        spread = np.array([self.cells[c][1] for c in in_cell])
+        self.variance = float(((self.score * spread) ** 2).mean())
 
-    def p_value(self, z: Matrix) -> NDArray[np.float64]:
-        """Conformal p-value of new rows, (m,)."""
+    def of(self, z: Matrix) -> NDArray[np.float64]:
+        """Scores of new rows, (m,)."""
         rows = self.reference.prepare(z)
         distance, cell = self._distance(rows, skip_copy=self.skip_copies)
-        raw = np.log(np.maximum(distance, self.floor)) - self._usual(rows, held_out=False)
-        return conformal_p(self._standard(raw, cell), self.score)
+        raw = self._relative(np.maximum(distance, self.floor), rows, apart=False)
+        return self._standard(raw, cell)
 
     def _distance(
         self, rows: Matrix, *, skip_copy: bool
@@ -93,34 +102,40 @@ class Scored:
         distance, index = self.reference.neighbours(rows, self.knn.k, skip_copy=skip_copy)
         return distance.mean(axis=1), self.cell[index[:, 0]]
 
-    def _usual(self, rows: Matrix, *, held_out: bool) -> NDArray[np.float64]:
-        r"""Logarithm of what distance is usual near each row, times the exponent, (m,)."""
-        others = len(self.held_out) - held_out
-        if self.knn.relative == 0 or others < 1:
-            return np.zeros(len(rows))
-        index = nearest(rows, self.held_out, self.knn.around + held_out)[1]
-        if held_out:  # a row does not say what is usual around itself
-            index = _without(index, np.arange(len(rows)))
-        near = np.exp(self.log_distance)[index].mean(axis=1)
-        return np.asarray(self.knn.relative * np.log(near))
+    def _relative(
+        self, distance: NDArray[np.float64], rows: Matrix, *, apart: bool
+    ) -> NDArray[np.float64]:
+        """Logarithm of the distance, less a part of what is usual around the row, (m,)."""
+        if self.knn.relative == 0 or len(self.held_out) <= apart:
+            return np.log(distance)
+        near = nearest(rows, self.held_out, self.knn.around + apart)[1]
+        if apart:  # a held-out row does not say what is usual around itself
+            near = _without(near, np.arange(len(near)))
+        return np.asarray(
+            np.log(distance) - self.knn.relative * np.log(self.distance[near].mean(axis=1))
+        )
 
-    def _standard(self, raw: NDArray[np.float64], cell: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Scores less the mean of their cell, in units of its spread, (m,).
+    def _cells(
+        self, raw: NDArray[np.float64], cell: NDArray[np.int64]
+    ) -> dict[int, tuple[float, float]]:
+        """Mean and spread of the held-out rows in each cell; that of a cell without any.
 
         Held-out rows are not left out of their own cell's mean: equal scores have to stay equal.
         """
-        mean, spread, prior = self.raw.mean(), self.raw.std() + TINY, self.knn.prior_rows
-        out = np.empty(len(raw))
-        for value in np.unique(cell):
-            theirs, mine = self.raw[self.held_cell == value], cell == value
+        mean, square, prior = raw.mean(), raw.var() + TINY, self.knn.prior_rows
+        found = {}
+        for value in np.unique(self.cell):
+            theirs = raw[cell == value]
             count = prior + len(theirs)
             center = (prior * mean + theirs.sum()) / count
-            square = prior * spread**2 + ((theirs - center) ** 2).sum()
-            out[mine] = (raw[mine] - center) / np.sqrt(square / count)
-        return out
+            squares = prior * square + ((theirs - center) ** 2).sum()
+            found[int(value)] = (float(center), float(np.sqrt(squares / count)))
+        return found
 
-
-TINY = 1e-12  # of a spread: where all scores are equal none is strange
+    def _standard(self, raw: NDArray[np.float64], cell: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Scores less the mean of their cell, in units of its spread, (m,)."""
+        center, spread = np.array([self.cells[c] for c in cell]).reshape(-1, 2).T
+        return np.asarray((raw - center) / spread)
 
 
 def _without(index: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from giw.checks import (
     check_positive,
     like_input,
 )
-from giw.support.combine import cauchy, conformal_p
+from giw.support.combine import conformal_p, evidence, mean_evidence
 from giw.support.levels import Levels
 from giw.support.matrices import Matrix, as_matrix, is_text, on_host, row_key, rows_repeat_by_nature
 from giw.support.one_class_svm import OSVM
@@ -35,9 +35,10 @@ class SupportSplitter(BaseEstimator):
     r"""Split validation points into those inside and those outside the training support.
 
     In every representation a point is scored by its distance to the nearest training rows, and the
-    score is ranked among those of held-out training rows: a conformal p-value [1]_. The p-values
-    are combined by Cauchy's rule [2]_, and a point is inside where the result exceeds ``level``.
-    Nothing is chosen: a representation that sees nothing costs little.
+    score is ranked among those of held-out training rows: a conformal p-value [1]_. Several
+    representations give evidence, whose mean is ranked among that of the held-out rows. A point is
+    inside where the p-value exceeds ``level``. Nothing is chosen: a representation that sees
+    nothing costs little.
 
     A class label that training never has makes a point outside, whatever its features. Data frames
     go through :class:`giw.tables.Encoder`; categories and missing values make a representation of
@@ -83,7 +84,6 @@ class SupportSplitter(BaseEstimator):
     References
     ----------
     .. [1] Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, Springer, 2005.
-    .. [2] Liu and Xie, Cauchy combination test, JASA 115:393-402, 2020.
     """
 
     def __init__(
@@ -160,10 +160,9 @@ class SupportSplitter(BaseEstimator):
         scorer = self._checked_scorer()
         if isinstance(scorer, OSVM):
             return self._published(scorer, _joined(matrices), unseen, original)
-        p_values = {key: s.p_value(matrices[key[0]]) for key, s in self.scored_.items()}
+        named, combined = self._ranked(matrices)
         levels = {name: found.p_value(counts[name]) for name, found in self.levels_.items()}
-        named = {self._name(*key): p for key, p in p_values.items()} | levels
-        combined = self._combined({name: p for name, p in named.items() if name not in levels})
+        named |= levels
         for name, p in levels.items():
             share = self.levels_[name].flagged_share(self.level)
             combined = after_levels(p, combined, flagged_share=share, level=self.level)
@@ -202,22 +201,21 @@ class SupportSplitter(BaseEstimator):
             for unit in self._units(len(matrices))
         }  # fmt: skip
         self.names_ = [self._name(*key) for key in self.scored_] + list(self.levels_)
-        self.held_out_p_ = cauchy(
-            {self._name(*key): conformal_p(s.score, s.score) for key, s in self.scored_.items()}
+        self.variance_ = [s.variance for s in self.scored_.values()]
+        self.evidence_ = mean_evidence(
+            [evidence(s.score, s.score) for s in self.scored_.values()], self.variance_
         )
 
-    def _combined(self, p_values: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """One p-value from several of the same points, (m,).
-
-        Cauchy's rule keeps its level in the tail only. Above ``level`` its results are ranked among
-        those of the held-out rows, so that p-values of inside points are evenly spread.
-        """
-        combined = cauchy(p_values)
-        if len(p_values) == 1:
-            return combined
-        rank = conformal_p(-combined, -self.held_out_p_)
-        least = np.nextafter(self.level, 1)
-        return np.where(combined <= self.level, combined, np.maximum(rank, least))
+    def _ranked(
+        self, matrices: dict[str, Matrix]
+    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+        """p-values by representation, and the rank of their mean evidence, (m,)."""
+        pairs = {
+            self._name(*key): (s.of(matrices[key[0]]), s.score) for key, s in self.scored_.items()
+        }
+        mean = mean_evidence([evidence(*pair) for pair in pairs.values()], self.variance_)
+        named = {name: conformal_p(*pair) for name, pair in pairs.items()}
+        return named, conformal_p(mean, self.evidence_)
 
     def _representations(
         self, X: Any, name: str, *, fit: bool = False
