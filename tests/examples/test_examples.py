@@ -30,6 +30,12 @@ def test_a_lightning_module():
     assert example("lightning_module").main(["--epochs", "15"]) > 0.8
 
 
+def test_hugging_faces_trainer():
+    pytest.importorskip("transformers", reason="not installed: pip install transformers accelerate")
+    found = example("hugging_face_trainer").main(["--epochs", "10"])
+    assert found["GIW"] > found["training data alone"] + 0.05
+
+
 @pytest.mark.parametrize("trees", ["sklearn", "lightgbm", "xgboost"])
 def test_boosted_trees_in_a_pipeline(trees):
     if trees != "sklearn":

@@ -116,20 +116,20 @@ def test_images_are_moved_and_tables_are_jittered():
     assert 0 < noisy[3:].abs().max() < 0.1
 
 
-def evidence_of_images(augmented):
+def evidence_of_images(side):
     """The noisy problem with images in place of numbers."""
     evidence, _ = noisy_evidence(n=200)
-    images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, 16, 16)
+    images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, side, side)
     return replace(
         evidence, x_train=images, x_val=images[:5], y_val=evidence.y_train[:5],
-        augmented=augmented, logits=lambda z: z[:, 0, 0, :2],
+        logits=lambda z: z[:, 0, 0, :2],
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("augmented", [True, False])
-def test_copies_are_moved_where_training_moves_images(augmented):
-    shown = evidence_of_images(augmented)
-    assert (MOVED in GIWPlus().state(shown, None, {})) == augmented
+@pytest.mark.parametrize(("side", "moved"), [(16, True), (15, False)])
+def test_copies_of_images_are_moved_that_are_not_too_small(side, moved):
+    shown = evidence_of_images(side)
+    assert (MOVED in GIWPlus().state(shown, None, {})) == moved
     assert MOVED not in GIWPlus(augment=False).state(shown, None, {})
 
 

@@ -12,8 +12,8 @@ This is the generalized risk of :mod:`giw.nets.methods.giw` with four things cha
 - *Training share* :math:`\kappa`: weighted training data carry only a share of the risk inside, and
   the validation points inside carry the rest themselves. The risk is the same for every
   :math:`\kappa`, and an error of the split costs less.
-- *Copies*: each validation point comes K times; images are moved about where training moves images
-  about too, other points are jittered along the data. The first copy is the point as it is.
+- *Copies*: each validation point comes K times; images are turned, stretched, sheared and shifted,
+  other points are jittered along the data. The first copy is the point as it is.
 - *Alignment*: in the hidden layer, copies of points outside are pulled towards training points of
   their class and pushed away from others, as in :mod:`giw.nets.methods.ccsa`. A pair counts by the
   weight of its training point, so that flipped labels pull nothing, and by :math:`1 - h_j`.
@@ -79,7 +79,7 @@ class GIWPlus(GIW):
     class_shares : bool, default=True
         Whether weights follow the class shares of validation labels.
     augment : bool, default=True
-        Whether copies of images are moved about where training images are.
+        Whether copies of square images of 16 pixels or more are moved about.
     """
 
     name: ClassVar[str] = "giw_plus"
@@ -107,7 +107,7 @@ class GIWPlus(GIW):
         device = evidence.y_val.device
         generator = torch.Generator().manual_seed(evidence.random_state)
         found = {PHASE: torch.rand(MOVES + 1, generator=generator).to(device)}
-        if self.augment and evidence.augmented and are_images(evidence.x_val):
+        if self.augment and are_images(evidence.x_val):
             found[MOVED] = torch.ones((), device=device)
         member = torch.ones(len(evidence.y_val)) if split is None else split.membership
         inside = torch.as_tensor(member, dtype=torch.float32, device=device)  # (m,)
