@@ -30,7 +30,7 @@ def test_split_giw_splits_there():
 
 def test_the_papers_own_configuration_is_a_variant():
     """One-class SVM at 0.4, the threshold of the text, and the published width, at once."""
-    made = make_method("giw", "osvm_text+paper_bandwidth", {})
+    made = make_method("giw", "eval_loss+osvm_text+paper_bandwidth", {})
     assert repr(make_method("giw_published", "", {})) == repr(made)
     assert make_method("diw_published", "", {}).weigh == made.weigh
     unsplit = make_method("giw_published", "", {}, splits=False)
@@ -55,10 +55,27 @@ def test_the_split_differs_in_one_thing_only():
     assert by_level == method_named("giw", level=0.1)
 
 
-def test_weights_of_mean_one_are_for_mw_net():
-    assert make_method("mw_net", "mean_one", {}) == method_named("mw_net", mean_one=True)
-    with pytest.raises(ValueError, match="mw_net, not of diw"):
-        make_method("diw", "mean_one", {})
+@pytest.mark.parametrize(
+    ("method", "variant", "settings"),
+    [
+        ("mw_net", "first_release", {"normalise": False}),
+        ("dann", "val_labels", {"classify_val": True}),
+        ("ccsa", "train_labels", {"classify_val": False}),
+    ],
+)
+def test_readings_of_what_the_paper_leaves_open_belong_to_one_method(method, variant, settings):
+    assert make_method(method, variant, {}) == method_named(method, **settings)
+    with pytest.raises(ValueError, match=f"{method}, not of diw"):
+        make_method("diw", variant, {})
+
+
+def test_one_step_an_epoch_changes_the_epochs_and_not_the_method():
+    run = Run("mnist", "iii", "support", "val_only", 0, variant="one_step")
+    assert make_method("val_only", "one_step", {}) == method_named("val_only")
+    assert (config_of(run).epoch_of, config_of(run).test_last) == ("val", 10)
+    plain = replace(run, variant="")
+    assert (config_of(plain).epoch_of, config_of(plain).test_last) == ("train", None)
+    assert run.data == plain.data  # one pretraining serves both
 
 
 @pytest.mark.parametrize(

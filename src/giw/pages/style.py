@@ -40,6 +40,11 @@ VARIANTS = {
     "all_rows": "pretrained on all rows",
     "median_bandwidth": "kernel width by the median",
     "oracle": "true split",
+    "one_step": "one step an epoch",
+    "first_release": "weights not normalised",
+    "val_labels": "validation labels in the classifier",
+    "train_labels": "training labels alone in the classifier",
+    "eval_loss": "losses in evaluation mode",
 }
 
 INK = "#1f2328"  # text and axes; the page swaps it for its own text colour, dark or light

@@ -37,7 +37,7 @@ def measured_seconds(results: Iterable[Result], device: str) -> dict[tuple[str, 
         run = result.run
         if result.about.get("device") == device:
             key = run.dataset, run.method, run.scale
-            found.setdefault(key, []).append(result.seconds / len(result.curve))
+            found.setdefault(key, []).append(result.seconds / run.epochs)
     return {key: median(seconds) for key, seconds in found.items()}
 
 

@@ -170,9 +170,9 @@ class Experiment:
         return standings({key.method: self.accuracy(key)}).get(key.method)
 
     def curves(self, key: Key) -> NDArray[np.float64] | None:
-        """Learning curves of a cell, shape (trials, epochs), cut to the shortest."""
-        curves = [result.curve for result in self.trials(key)]
-        return np.stack([c[: min(map(len, curves))] for c in curves]) if curves else None
+        """Learning curves of a cell, shape (trials, epochs); None where only the end was tested."""
+        curves = [r.curve for r in self.trials(key) if len(r.curve) == self.epochs]
+        return np.stack(curves) if curves else None
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:

@@ -34,7 +34,7 @@ class Result:
     ----------
     run : Run
     curve : array of shape (epochs,)
-        Test accuracy after each epoch, between 0 and 1.
+        Test accuracy after each epoch, or after the last ten, between 0 and 1.
     seconds : float
         Wall time of the run; where trials are trained side by side, its share.
     split : dict

@@ -179,6 +179,9 @@ def config_of(run: Run) -> TrainingConfig:
         decay_every=max(1, round(setting.rate_every * run.epochs / setting.epochs)),
         decay=setting.rate_factor,
         augmentation=setting.augmentation,
+        epoch_of="val" if "one_step" in run.changes else "train",
+        # testing takes longer than a single step, and most of an epoch at laptop scale
+        test_last=LAST if run.scale == "laptop" or "one_step" in run.changes else None,
         max_calibration=0 if "all_rows" in run.changes else TrainingConfig.max_calibration,
     )
 
@@ -189,6 +192,7 @@ def config_of(run: Run) -> TrainingConfig:
 def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str]) -> Result:
     """Judge a run by its test accuracy, and its split by the truth."""
     share = record.history.get("effective_share")
+    curve = record.history["test_accuracy"]
     extra: dict[str, list[float]] = {}
     if record.split is not None:
         extra |= split_scores(record.split, made.truth)
@@ -198,7 +202,7 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
         extra |= example_images(made.problem)
     return Result(
         run=run,
-        curve=record.history["test_accuracy"],
+        curve=curve[~np.isnan(curve)],
         seconds=record.seconds,
         split={} if record.split is None else split_quality(record.split, made.truth),
         weights={} if share is None else {"effective_share": float(np.mean(share[-LAST:]))},

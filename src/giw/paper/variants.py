@@ -11,7 +11,11 @@
 ``plus_no_align``, ``plus_no_class_shares``, ``plus_one_copy``, ``plus_no_augment``,
 ``plus_hard``           GIW+ without one of its parts
 ``plus_NAME_X``         GIW+ with its number NAME set to X: align, copies or train_share
-``mean_one``            MW-Net with weights of mean one
+``first_release``       MW-Net whose weights are not normalised, as its authors first had it
+``one_step``            Val-only and Pretrain-val: an epoch is a pass over validation data, one step
+``val_labels``          DANN whose classifier is fitted to validation points too
+``train_labels``        CCSA whose classifier is fitted to training points alone
+``eval_loss``           weights from losses in evaluation mode, both batches forwarded apart
 ``wide_net``            LeNet-5 with 20 and 50 channels for grey images too
 ``pooled_data``         DFR on training and validation data with balanced classes
 ``middle_block``, ``last_block``   surgical fine-tuning of another block than the first
@@ -40,10 +44,11 @@ SPLIT_GIW = "giw_split"  # GIW with its split where the paper's GIW has none
 GIWS, UNSPLIT = ("giw", SPLIT_GIW), "giw_unsplit"
 WEIGHING = (*GIWS, UNSPLIT, "diw")
 PLUS = ("giw_plus", "pooled_plus")
-# As the paper has them: exact weights with its kernel width, one-class SVM at 0.4 on all rows.
+# As the paper has them: exact weights with its kernel width, losses as its code takes them,
+# one-class SVM at 0.4 on all rows.
 PUBLISHED = {
-    "giw_published": ("giw", ("all_rows", "osvm_text", "paper_bandwidth")),
-    "diw_published": ("diw", ("paper_bandwidth",)),
+    "giw_published": ("giw", ("all_rows", "eval_loss", "osvm_text", "paper_bandwidth")),
+    "diw_published": ("diw", ("eval_loss", "paper_bandwidth")),
 }
 # What each name changes and in which methods; None: the method decides whether it has that.
 CHANGES: dict[str, tuple[tuple[str, ...] | None, dict[str, Any]]] = {
@@ -67,7 +72,11 @@ CHANGES: dict[str, tuple[tuple[str, ...] | None, dict[str, Any]]] = {
     "plus_align": (PLUS, {}),
     "plus_train_share": (PLUS, {}),
     "plus_copies": (PLUS, {}),
-    "mean_one": (("mw_net",), {"mean_one": True}),
+    "first_release": (("mw_net",), {"normalise": False}),
+    "one_step": (("val_only", "pretrain_val"), {}),
+    "val_labels": (("dann",), {"classify_val": True}),
+    "train_labels": (("ccsa",), {"classify_val": False}),
+    "eval_loss": (WEIGHING, {"representation": "eval_loss"}),
     "wide_net": (None, {}),
     "pooled_data": (("dfr",), {"data": "pooled"}),
     "middle_block": (("surgical",), {"block": "middle"}),

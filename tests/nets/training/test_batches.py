@@ -33,6 +33,13 @@ def test_a_large_validation_set_is_walked_through_across_epochs():
     assert set(seen.flatten().tolist()) == set(range(20))
 
 
+@pytest.mark.parametrize(("m", "steps"), [(5, 1), (8, 1), (9, 2)])
+def test_an_epoch_over_validation_points_has_a_step_for_each_of_their_batches(m, steps):
+    whole, short = stream(n=40, m=m), stream(n=40, m=m, over_val=True)
+    assert short.next_epoch().train.tolist() == whole.next_epoch().train[:steps].tolist()
+    assert len(short.next_epoch().val) == steps
+
+
 def test_only_the_given_rows_are_drawn():
     rows = torch.tensor([3, 5, 8])
     batches = BatchStream(rows, 0, 2, random_state=0, purpose="test")

@@ -23,6 +23,8 @@ def test_a_shorter_run_scales_the_schedule():
         {"weight_decay": -1.0},
         {"calibration_share": 1.0},
         {"decay_every": 0},
+        {"test_last": 0},
+        {"epoch_of": "test"},
         {"precision": "float64"},
     ],
 )

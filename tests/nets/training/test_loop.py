@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.nets.methods.steps import a_batch, losses
 from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 
@@ -10,7 +11,14 @@ from giw.nets.augmentation import Augmentation
 from giw.nets.kernels.fused_norm import FusableNorm
 from giw.nets.methods import GIW, METHODS, Pooled, PretrainVal, TrainOnly, ValOnly
 from giw.nets.models import MLP, initialised
-from giw.nets.training import FunctionalNet, Tensors, TrainingConfig, pretrain, train
+from giw.nets.training import (
+    FunctionalNet,
+    Tensors,
+    TrainingConfig,
+    losses_of_both,
+    pretrain,
+    train,
+)
 
 CONFIG = TrainingConfig(epochs=4, pretrain_epochs=2, batch_size=16, learning_rate=0.01)
 EVERY_METHOD = [make() for make in METHODS.values()]
@@ -216,3 +224,37 @@ def test_fused_normalisation_is_switched_in_the_net_that_trains_alone(on, monkey
     assert seen == {on}
     assert not module[1].fused
     assert not record.module[1].fused
+
+
+def test_only_the_last_epochs_are_tested_where_no_more_is_asked():
+    whole = train(Pooled(), toy_net(), toy_tensors(), CONFIG)
+    late = train(Pooled(), toy_net(), toy_tensors(), replace(CONFIG, test_last=1))
+    assert torch.equal(values(whole.module), values(late.module))
+    assert np.isnan(late.history["test_accuracy"][:-1]).all()
+    assert late.final_accuracy(1) == whole.final_accuracy(1)
+
+
+def test_with_batch_statistics_batches_go_apart_and_weights_come_of_losses_at_rest():
+    module = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).train()
+    batch, net = a_batch(), FunctionalNet(module)
+    params = net.params()
+    found = losses_of_both(net, params, batch, representation="eval_loss")
+    again = FunctionalNet(module)
+    again.set_buffers({name: torch.zeros_like(b) for name, b in net.buffers().items()})
+    # in training mode a pass depends on its own batch alone, whatever the running statistics
+    expected = losses(again, params, batch)
+    torch.testing.assert_close((found.train, found.val), expected)
+    assert not torch.allclose(found.train_z, found.train)
+    assert not found.train_z.requires_grad
+    assert module.training
+
+
+def test_without_batch_statistics_losses_at_rest_are_the_losses():
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    params = net.params()
+    for left, right in zip(
+        losses_of_both(net, params, batch, representation="eval_loss"),
+        losses_of_both(net, params, batch, representation="loss"),
+        strict=True,
+    ):
+        torch.testing.assert_close(left, right)

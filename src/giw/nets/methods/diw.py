@@ -48,8 +48,9 @@ class DIW(PlainMethod):
 
     Parameters
     ----------
-    representation : {"loss", "hidden"}, default="loss"
-        What two points are compared by when weights are estimated.
+    representation : {"loss", "hidden", "eval_loss"}, default="loss"
+        What two points are compared by when weights are estimated. With "eval_loss" it is losses in
+        evaluation mode, and both batches are forwarded apart: for nets with batch statistics.
     weigh : DynamicWeights
         How weights are estimated.
     alpha : float, default=1.0

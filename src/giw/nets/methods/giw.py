@@ -48,8 +48,9 @@ class GIW(PlainMethod):
 
     Parameters
     ----------
-    representation : {"loss", "hidden"}, default="loss"
-        What two points are compared by when weights are estimated.
+    representation : {"loss", "hidden", "eval_loss"}, default="loss"
+        What two points are compared by when weights are estimated. With "eval_loss" it is losses in
+        evaluation mode, and both batches are forwarded apart: for nets with batch statistics.
     split_on : {"auto", "hidden", "input"}, default="auto"
         What the split sees. "auto" is the inputs and every layer of the pretrained net, as they are
         and by direction, with one combined p-value; "hidden" the hidden layer alone, as in the

@@ -24,9 +24,9 @@ sigmoid output, Adam with learning rate 1e-3 and weight decay 1e-4 for :math:`\p
 0.1 (their first learning rate; Adam hardly feels it as a scale of the gradient, so it mostly says
 how far ahead the validation loss is looked at). One departure: net and weighting net move at once,
 so a step uses the weights of :math:`\phi` before its own update, where the authors use those after
-it. Weights are not normalised. Where few points deserve weight, their mean goes towards zero, and
-with it the loss; weight decay stays as it is and takes over, unless ``mean_one`` divides them by
-their mean.
+it. The weights of a batch are divided by their mean in both steps, as the authors' later script
+does. Their first release does not (``normalise=False``): where few points deserve weight, its mean
+goes towards zero, and with it the loss; weight decay stays as it is and takes over.
 
 Validation points steer the weights and are not trained on.
 
@@ -102,7 +102,7 @@ class MWNet(PlainMethod):
         Hidden units of the weighting net.
     learning_rate, weight_decay : float
         How Adam moves the weighting net.
-    mean_one : bool, default=False
+    normalise : bool, default=True
         Scale the weights of a batch to mean one.
     """
 
@@ -111,7 +111,7 @@ class MWNet(PlainMethod):
     width: int = 100
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
-    mean_one: bool = False
+    normalise: bool = True
 
     def __post_init__(self) -> None:
         """Refuse steps that lead nowhere."""
@@ -127,12 +127,12 @@ class MWNet(PlainMethod):
     def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
         """Weighted training loss for the net; for the weighting net, the validation loss ahead."""
         losses = sample_losses(net(params, as_input(batch.x)), batch.y)  # (n,)
-        weight = loss_weights(params, losses.detach())  # (n,), moved by the weighting net only
-        used = weight / weight.mean() if self.mean_one else weight  # a sigmoid is never zero
-        risk = weighted_risk(losses, used)
+        raw = loss_weights(params, losses.detach())  # (n,), moved by the weighting net only
+        weight = self._scaled(raw)
+        risk = weighted_risk(losses, weight)
         ahead = -self.virtual_step * (weight * self._gain(net, params, batch)).mean()
         # only the gradient of the second term is meant: its value would blur the loss curve
-        logs = {"effective_share": effective_share(weight), "mean_weight": weight.mean()}
+        logs = {"effective_share": effective_share(weight), "mean_weight": raw.mean()}
         return risk + ahead - ahead.detach(), logs
 
     def _gain(self, net: Net, params: Params, batch: Batch) -> Tensor:
@@ -140,11 +140,14 @@ class MWNet(PlainMethod):
         moved = moved_params(params)
         train = losses_of(net, params, batch.x, batch.y)
         losses, pull, *_ = vjp(train, moved)
-        weight = loss_weights(params, losses).detach()
+        weight = self._scaled(loss_weights(params, losses)).detach()
         (step,) = pull(weight / len(losses))
         ahead = {name: p - self.virtual_step * step[name] for name, p in moved.items()}
         downhill = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), ahead)
         return slope_along(train, moved, downhill, mixed=goes_forward_mixed(net))
+
+    def _scaled(self, weight: Tensor) -> Tensor:
+        return weight / weight.mean() if self.normalise else weight  # a sigmoid is never zero
 
 
 def loss_weights(params: Params, losses: Tensor) -> Tensor:

@@ -46,8 +46,9 @@ class EpochRows(NamedTuple):
 class BatchStream:
     """The rows of one trial, epoch after epoch, from one seed.
 
-    Each epoch walks once through the training rows. Validation rows come all in every step if
-    they fit a batch; otherwise they are walked through too, and a walk goes on in the next epoch.
+    Each epoch walks once through the training rows, or has as many steps as validation rows have
+    batches. Validation rows come all in every step if they fit a batch; otherwise they are walked
+    through too, and a walk goes on in the next epoch.
 
     Parameters
     ----------
@@ -62,6 +63,8 @@ class BatchStream:
         Draw a random map of the plane for each image, ``side`` pixels wide; None draws nothing.
     weight : Tensor of shape (n,), optional
         Of the rows, which come in proportion to it.
+    over_val : bool, default=False
+        Whether an epoch is a pass over the validation rows.
     """
 
     def __init__(
@@ -75,8 +78,9 @@ class BatchStream:
         augmentation: Augmentation | None = None,
         side: int = 0,
         weight: Tensor | None = None,
+        over_val: bool = False,
     ) -> None:
-        self.weight = weight
+        self.weight, self.over_val = weight, over_val
         self.rows, self.n_val, self.batch_size = rows, n_val, batch_size
         self.augmentation, self.side = augmentation, side
         self.generator = seeded_generator(random_state, purpose)
@@ -92,6 +96,7 @@ class BatchStream:
         """Draw the next epoch."""
         n, size = len(self.rows), self.batch_size
         train = self.rows[epoch_batches(n, size, self.generator, self.weight)]
+        train = train[: -(-self.n_val // size)] if self.over_val else train
         val = self._validation(len(train))
         return EpochRows(train, val, self._maps(train), self._maps(val))
 

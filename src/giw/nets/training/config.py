@@ -39,6 +39,11 @@ class TrainingConfig:
     augmentation : Augmentation or None, default=None
         Move each training and validation image about at random in every step after
         pretraining; pretraining, splitting and testing see images as they are.
+    epoch_of : {"train", "val"}, default="train"
+        What an epoch passes over once. With "val" it has a step for each batch of validation
+        points; the training rows of a step are drawn as ever.
+    test_last : int or None, default=None
+        Test in so many last epochs only; None tests after every epoch.
     precision : {"auto", "float32", "bfloat16"}, default="auto"
         In which numbers nets compute; see :func:`giw.nets.kernels.precision.precision_for`.
     cuda_graph : bool, default=True
@@ -60,6 +65,8 @@ class TrainingConfig:
     calibration_share: float = 0.2
     max_calibration: int = 2000
     augmentation: Augmentation | None = None
+    epoch_of: str = "train"
+    test_last: int | None = None
     precision: str = "auto"
     cuda_graph: bool = True
     fused_norm: bool = True
@@ -70,8 +77,11 @@ class TrainingConfig:
             check_count(getattr(self, name), name, least=1)
         for name in ("pretrain_epochs", "max_calibration"):
             check_count(getattr(self, name), name, least=0)
-        if self.decay_every is not None:
-            check_count(self.decay_every, "decay_every", least=1)
+        for name in ("decay_every", "test_last"):
+            if getattr(self, name) is not None:
+                check_count(getattr(self, name), name, least=1)
+        if self.epoch_of not in ("train", "val"):
+            raise ValueError(f"epoch_of must be one of train, val, got {self.epoch_of!r}")
         check_positive(self.learning_rate, "learning_rate")
         check_positive(self.decay, "decay")
         if not self.weight_decay >= 0:

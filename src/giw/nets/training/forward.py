@@ -32,7 +32,13 @@ def losses_of_both(net: Net, params: Params, batch: Batch, *, representation: st
     ``"loss"`` represents a point by its loss value. ``"hidden"`` represents it by the unit-norm
     hidden layer with the one-hot label beside it: two points of different labels are then as
     far apart as two orthogonal features, and weights speak of (x, y), not of x alone.
+    ``"eval_loss"`` is the loss in evaluation mode, and each batch is forwarded by itself, as in the
+    authors' released code; without batch statistics that is ``"loss"``.
     """
+    if representation == "eval_loss":
+        if net.buffers():
+            return _losses_apart(net, params, batch)
+        representation = "loss"
     n = len(batch.y)
     x, y = torch.cat([as_input(batch.x), as_input(batch.x_val)]), torch.cat([batch.y, batch.y_val])
     if representation == "loss":
@@ -45,6 +51,13 @@ def losses_of_both(net: Net, params: Params, batch: Batch, *, representation: st
         label = (y[:, None] == classes).to(hidden.dtype)  # (n + m, c), without a look at values
         z = torch.cat([hidden.detach(), label], dim=1)
     return Losses(loss[:n], loss[n:], z[:n], z[n:])
+
+
+def _losses_apart(net: Net, params: Params, batch: Batch) -> Losses:
+    both = (batch.x, batch.y), (batch.x_val, batch.y_val)
+    with torch.no_grad():
+        at_rest = [sample_losses(net.at_rest(params, as_input(x)), y) for x, y in both]
+    return Losses(*(sample_losses(net(params, as_input(x)), y) for x, y in both), *at_rest)
 
 
 class Hidden(NamedTuple):
@@ -64,11 +77,11 @@ def hidden_of_both(net: Net, params: Params, batch: Batch) -> Hidden:
     return Hidden(logits[:n], logits[n:], z[:n], z[n:])
 
 
-REPRESENTATIONS = ("loss", "hidden")
+REPRESENTATIONS = ("loss", "hidden", "eval_loss")
 
 
 def check_representation(representation: str) -> str:
-    """One of the two representations of the paper."""
+    """One of the two representations of the paper, or its loss as the released code has it."""
     if representation not in REPRESENTATIONS:
         raise ValueError(
             f"representation must be one of {', '.join(REPRESENTATIONS)}, got {representation!r}"

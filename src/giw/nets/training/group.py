@@ -147,6 +147,7 @@ class Group:
             random_state=self.random_states[trial], purpose=purpose,
             augmentation=augmentation, side=data.x_train.shape[-1],
             weight=None if data.weight is None else data.weight.cpu()[rows],
+            over_val=training and self.config.epoch_of == "val",
         )  # fmt: skip
 
     def descent(
@@ -200,7 +201,9 @@ class Group:
         for t, split in enumerate(splits):
             net = FunctionalNet(copy.deepcopy(self.modules[t]))
             net.set_buffers(self.net.buffers())
-            columns = {name: np.array([e[t][name] for e in history]) for name in history[0][t]}
+            # what only the last epochs have, such as test accuracy, is not a number before
+            names = history[-1][t]
+            columns = {name: np.array([e[t].get(name, np.nan) for e in history]) for name in names}
             settings = {**self.config.as_dict(), "random_state": self.random_states[t]}
             module = net.with_params(self.apart(net_params(params), t))
             records.append(TrainingRecord(method.name, module, columns, split, share, settings))

@@ -233,7 +233,8 @@ class Run:
                     if done < len(ahead.progress):
                         self._stop(descent, states, phase, history, splits, done, epochs)
                 step, sums = 0, {}
-                tested = evaluate() if evaluate else None
+                last = epochs if group.config.test_last is None else group.config.test_last
+                tested = evaluate() if evaluate and epoch >= epochs - last else None
                 states = [stream.state() for stream in streams]
                 # drawn while the device is still busy
                 ahead = plan(epoch + 1) if epoch + 1 < epochs else None

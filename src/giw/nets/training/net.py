@@ -64,6 +64,15 @@ class FunctionalNet:
         with self.precision.products():
             return functional_call(self.module, net_params(params), (self.precision.images(x),))
 
+    def at_rest(self, params: Params, x: Tensor) -> Tensor:
+        """Logits of shape (n, c) in evaluation mode: running statistics, no dropout."""
+        was_training = self.module.training
+        self.module.eval()
+        try:
+            return self(params, x)
+        finally:
+            self.module.train(was_training)
+
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
         named = {f"module.{name}": p for name, p in net_params(params).items()}

@@ -53,6 +53,10 @@ class Net(Protocol):
         """Logits of shape (n, c)."""
         ...
 
+    def at_rest(self, params: Params, x: Tensor) -> Tensor:
+        """Logits in evaluation mode: with running statistics and without dropout."""
+        ...
+
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
         ...

@@ -26,7 +26,7 @@ class TrainingRecord:
         The trained net, in evaluation mode, on the device it was trained on.
     history : dict of str to array of shape (epochs,)
         One value per epoch: ``loss``, ``learning_rate``, whatever the method logs and, where
-        test data were given, ``test_accuracy`` and ``test_loss``.
+        test data were given, ``test_accuracy`` and ``test_loss``; nan where not tested.
     split : SupportSplit or None
         How the validation data were split, where the method splits.
     seconds : float
