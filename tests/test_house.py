@@ -10,7 +10,7 @@ MOST = {
     "code": 16_000,
     "numbers": 100,
     "inner_numbers": 340,
-    "weights": 1_940,
+    "weights": 1_500,
     "tables": 1_800,
     "cli": 1_550,
 }

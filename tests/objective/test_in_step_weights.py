@@ -10,7 +10,7 @@ from giw.objective import cross_width, dynamic_kmm, in_step_weights
 from giw.objective.in_step_weights import accelerated_gradient
 from giw.objective.interior_point import batched_interior_point
 from giw.weights import kmm
-from giw.weights.quadratic import DenseKernel, interior_point, sum_bounds
+from giw.weights.quadratic import interior_point, pivoted_cholesky
 
 SHAPES = loss_shapes()
 
@@ -64,9 +64,11 @@ def a_programme(shape, gamma=None):
 @pytest.mark.parametrize("ridge", [1e-5, 1e-2, 1.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_solver_for_other_devices_gives_the_weights_of_the_one_in_numpy(shape, ridge):
+    train = SHAPES[shape][0]
     kernel, kappa = a_programme(shape)
-    problem = {"ridge": ridge, "upper": 50.0, "total": sum_bounds(256)}
-    exact = interior_point(DenseKernel(kernel.numpy()), kappa.numpy(), **problem)
+    problem = {"ridge": ridge, "upper": 50.0}
+    rows = pivoted_cholesky(train[:, None], gamma=train.std(ddof=1), cut=1e-13, most=256)
+    exact = interior_point(rows, kappa.numpy(), **problem)
 
     w = batched_interior_point(kernel, kappa, **problem)
 
@@ -77,7 +79,7 @@ def test_problems_of_a_batch_rest_when_they_are_solved():
     """The hardest takes three times the steps of the easiest."""
     programmes = [a_programme(shape) for shape in SHAPES]
     kernel, kappa = (torch.stack(part) for part in zip(*programmes, strict=True))
-    problem = {"ridge": 1e-5, "upper": 50.0, "total": sum_bounds(256)}
+    problem = {"ridge": 1e-5, "upper": 50.0}
 
     together = batched_interior_point(kernel, kappa, **problem)
     mapped = vmap(lambda k, c: batched_interior_point(k, c, **problem))(kernel, kappa)
@@ -102,7 +104,7 @@ def test_the_road_of_other_devices_reads_no_value_on_the_host(bandwidth, d):
 
 def test_both_roads_take_the_same_gradient_steps():
     kernel, kappa = a_programme("larger", gamma=0.5)
-    problem = {"upper": 3.0, "total": sum_bounds(256), "n_steps": 40}
+    problem = {"upper": 3.0, "n_steps": 40}
 
     on_host = accelerated_gradient(kernel.numpy(), kappa.numpy(), **problem)
 
@@ -115,9 +117,7 @@ def test_an_active_lower_bound_on_the_sum_by_hand():
     """K = I, n = 4: the sum may not fall under √n = 2."""
     kappa = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)
 
-    w = accelerated_gradient(
-        torch.eye(4).double(), kappa, upper=50.0, total=sum_bounds(4), n_steps=200
-    )
+    w = accelerated_gradient(torch.eye(4).double(), kappa, upper=50.0, n_steps=200)
 
     torch.testing.assert_close(w, kappa + 0.25, rtol=0, atol=1e-4)
 

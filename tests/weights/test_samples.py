@@ -1,4 +1,4 @@
-"""Units, folds and rows in pieces."""
+"""Distances, units, folds and rows in pieces."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,13 @@ import giw
 from giw.tables import chunks
 from giw.weights import samples as module
 from giw.weights.ratio import fold_numbers, held_out_values
-from giw.weights.samples import Moments, Samples
+from giw.weights.samples import (
+    Samples,
+    common_units,
+    evenly_spread,
+    median_distance,
+    pair_squares,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -68,18 +74,18 @@ def test_estimators_that_need_everything_say_so():
         giw.ulsif([x], [v[:, :2]])
 
 
-def test_moments_of_blocks_are_those_of_all_rows():
+def test_units_are_those_of_both_samples_counting_the_same():
     """Far from zero, where squares of the numbers themselves would lose all digits."""
-    x = samples(350)[0] + 1e7
-    share = np.linspace(0.1, 1, 350)
+    x, v = (part + 1e7 for part in samples(350, 50))
+    share = np.linspace(0.1, 1, 50)
     share /= share.sum()
 
-    found = Moments.of(np.split(x, [100, 200, 300]), share)
+    units = common_units(x, v, share, standardize=True)
 
-    mean = share @ x
-    assert_allclose(found.mean, mean, rtol=1e-14)
-    assert_allclose(found.variance, share @ (x - mean) ** 2, rtol=1e-7)
-    assert_allclose(found.size, np.abs(x).max(0))
+    middle = 0.5 * (x.mean(0) + share @ v)
+    variance = 0.5 * (np.square(x - middle).mean(0) + share @ np.square(v - middle))
+    assert_allclose(units.mean_, middle, rtol=1e-14)
+    assert_allclose(units.scale_, np.sqrt(variance), rtol=1e-7)
 
 
 def test_folds_are_of_equal_size():
@@ -107,9 +113,10 @@ def test_points_held_out_take_no_part_in_the_fit():
     x, v = (part[:, :1] for part in samples(23, 12))
     both = Samples.of(x, v, None, False)
 
-    def sums(phi, phi_val, share, ridges):
+    def sums(phi, phi_val, share, *, ridge, start):
         assert_allclose(share.sum(), 1)
-        return np.array([[phi[:, 1].sum(), 0], [(share > 0) @ phi_val[:, 1], 0]])
+        assert (start is None) == (ridge == 1.0)  # the first of the path
+        return np.array([phi[:, 1].sum() if ridge == 1.0 else (share > 0) @ phi_val[:, 1], 0])
 
     at_train, at_val = held_out_values(np.asarray, both, [1.0, 0.1], sums, most_folds=5)
 
@@ -120,3 +127,47 @@ def test_points_held_out_take_no_part_in_the_fit():
     )
     assert_allclose(at_train, [rest[fold], rest_val[fold]])
     assert_allclose(at_val, [rest[fold_val], rest_val[fold_val]])
+
+
+# distances: a ratio hardly feels the kernel's width
+
+
+def test_distances_of_a_right_triangle():
+    x, y = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 0.0]])
+
+    assert_allclose(pair_squares(x, y), [[25.0, 0.0]])
+
+
+def test_far_from_the_origin_distances_keep_their_digits():
+    x = np.array([[1e6, 0.0], [1e6 + 1, 0.0]])
+
+    assert_allclose(pair_squares(x, x), [[0, 1], [1, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        ([0.0, 1.0, 5.0], 4.0),  # 1, 4 and 5 apart
+        ([0.0, 1.0, 3.0, 7.0], 3.5),  # 1, 2, 3, 4, 6 and 7: the mean of the middle two
+        ([0.0, 0.0, 0.0, 0.0, 1.0], np.sqrt(0.4)),  # six of ten are zero: the root mean square
+        ([[1.0, 2.0]] * 4, 0.0),
+        ([1.0], 0.0),
+    ],
+)
+def test_the_median_distance_by_hand(x, expected):
+    assert_allclose(median_distance(x), expected)
+
+
+def test_a_sample_of_many_points_gives_nearly_their_median():
+    """Between standard normals the distance is √2·|z|, with median √2 · 0.6745."""
+    x = np.random.default_rng(0).normal(size=20_000)
+
+    assert_allclose(median_distance(x), np.sqrt(2) * 0.6745, rtol=0.01)
+
+
+def test_some_rows_evenly_spread_do_not_depend_on_their_order():
+    x = np.random.default_rng(0).normal(size=1_000)
+    shuffled = np.random.default_rng(1).permutation(x)
+
+    assert_allclose(x[evenly_spread(x, 70)], shuffled[evenly_spread(shuffled, 70)])
+    assert len(evenly_spread(x, 70)) == 70

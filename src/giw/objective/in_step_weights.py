@@ -20,10 +20,8 @@ from torch import Tensor
 from giw.objective.distances import median_pair_distance, pairwise_squared_distances
 from giw.objective.interior_point import batched_interior_point
 from giw.weights.kmm import matched_weights
-from giw.weights.quadratic import sum_bounds
 
 Numbers = TypeVar("Numbers", Tensor, NDArray[Any])
-
 BANDWIDTHS = ("cross", "median", "paper")
 LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
 
@@ -145,7 +143,7 @@ def _dynamic_weights(
     else:
         kernel, kappa = _kernels(x_train, x_val, member, gamma)
         kernel = kernel + ridge * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
-        steps = partial(accelerated_gradient, upper=upper, total=sum_bounds(n), n_steps=n_steps)
+        steps = partial(accelerated_gradient, upper=upper, n_steps=n_steps)
         w = _WithoutGradient.apply(steps, steps, kernel, kappa)
     mean = w.mean(-1, keepdim=True)
     usable = (member.sum(-1, keepdim=True) > 0) & (spread[..., 0] > 0) & (mean > 0)
@@ -170,8 +168,7 @@ def _exact(
 ) -> Tensor:  # (..., n)
     """Weights before rescaling, by batched torch operations."""
     kernel, kappa = _kernels(x_train, x_val, member, gamma)
-    total = sum_bounds(kappa.shape[-1])
-    return batched_interior_point(kernel, kappa, ridge=ridge, upper=upper, total=total)
+    return batched_interior_point(kernel, kappa, ridge=ridge, upper=upper)
 
 
 def _exact_on_host(
@@ -198,7 +195,6 @@ def accelerated_gradient(
     kappa: Numbers,  # (..., n)
     *,
     upper: float,
-    total: tuple[float, float],
     n_steps: int,
 ) -> Numbers:  # (..., n)
     r"""Accelerated projected gradient with one step size per weight and a dual for the sum.
@@ -210,7 +206,8 @@ def accelerated_gradient(
     """
     inverse = 1 / kernel.sum(-1)  # (..., n)
     rate = 0.5 / inverse.sum(-1)[..., None]  # (..., 1)
-    lowest, highest = rate * total[0], rate * total[1]
+    n = kappa.shape[-1]
+    lowest, highest = rate * math.sqrt(n), rate * (2 * n - math.sqrt(n))
     dual = 0 * rate
     w = point = 0 * kappa + 1
     momentum = 1.0

@@ -20,7 +20,6 @@ def batched_interior_point(
     *,
     ridge: float,
     upper: float,
-    total: tuple[float, float],
     tolerance: float = 1e-3,
     n_steps: int = 30,
 ) -> Tensor:  # (..., n)
@@ -32,8 +31,13 @@ def batched_interior_point(
     """
     n = kappa.shape[-1]
     kernel, kappa = kernel.double(), kappa.double()
-    gap, dual, gradient = _start(kernel, kappa, ridge=ridge, upper=upper, total=total)
     scale = kappa.amax(-1, keepdim=True) + 1.0  # (..., 1)
+    below = torch.ones_like(kappa)  # from equal weights
+    room = torch.full_like(scale, n - math.sqrt(n))  # both bounds on the sum are as far from n
+    gap = torch.stack([torch.cat([z, room], -1) for z in (below, (upper - 1) * below)], -2)
+    gradient = _gradient(kernel, below, kappa, ridge)
+    force = 0.1 * gradient.abs().amax(-1, keepdim=True) + 0.01 / math.sqrt(n) * scale
+    dual = torch.ones_like(gap) * force[..., None]
     goal = (1e-15 * n * scale).clamp(min=0.5 * ridge * n * tolerance**2)
     balance = (1e-14 * n * scale).clamp(min=ridge * tolerance)
     for _ in range(n_steps):
@@ -62,25 +66,6 @@ def batched_interior_point(
         dual = torch.where(running, dual + ahead[..., None] * turn, dual)
         gradient = _gradient(kernel, gap[..., 0, :-1], kappa, ridge)
     return gap[..., 0, :-1]
-
-
-def _start(
-    kernel: Tensor, kappa: Tensor, *, ridge: float, upper: float, total: tuple[float, float]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gaps and duals (..., 2, n + 1), and the gradient, at a guess well inside the bounds."""
-    n = kappa.shape[-1]
-    ratio = kappa / (kernel.sum(-1) + 1e-3)
-    mean = ratio.mean(-1, keepdim=True)
-    room = 0.6 * (upper - 1)
-    ratio = (ratio / torch.where(mean > 0, mean, 1.0)).clamp(max=1 + room)
-    ratio = ratio - ratio.mean(-1, keepdim=True)
-    w = 1 + ratio * (room / ratio.amax(-1, keepdim=True).clamp(min=1e-300)).clamp(max=0.7)
-    below, above = torch.full_like(mean, n - total[0]), torch.full_like(mean, total[1] - n)
-    gap = torch.stack([torch.cat([w, below], -1), torch.cat([upper - w, above], -1)], -2)
-    gradient = _gradient(kernel, w, kappa, ridge)
-    force = 0.1 * gradient.abs().amax(-1, keepdim=True)
-    force = force + 0.01 / math.sqrt(n) * (kappa.amax(-1, keepdim=True) + 1)  # (..., 1)
-    return gap, torch.ones_like(gap) * force[..., None], gradient
 
 
 def _factored(kernel: Tensor, diagonal: Tensor, constant: Tensor) -> Callable[[Tensor], Tensor]:

@@ -48,9 +48,8 @@ def effective_sample_size(weight: Any) -> float:
 
 
 def warn_if_few(weight: NDArray[np.float64], what: str) -> None:
-    """Explain a collapse of the weights onto few training points, by the smallest of a batch."""
-    n = weight.shape[-1]
-    effective = float((weight.sum(-1) ** 2 / np.square(weight).sum(-1)).min())
+    """Explain a collapse of the weights onto few training points."""
+    n, effective = len(weight), effective_sample_size(weight)
     if effective >= FEWEST_EFFECTIVE * n:
         return
     warnings.warn(

@@ -5,36 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from giw.checks import as_members, as_row_pair, check_positive, like_input
 from giw.weights.effective import warn_if_few
-from giw.weights.kernels import bandwidth_to_gamma, median_distance, pair_squares
-from giw.weights.least_squares import RIDGES, leave_one_out_scores
-from giw.weights.quadratic import (
-    DenseKernel,
-    FactoredKernel,
-    interior_point,
-    pivoted_cholesky,
-    sum_bounds,
-)
+from giw.weights.least_squares import ULSIF
+from giw.weights.quadratic import interior_point, pivoted_cholesky
 from giw.weights.ratio import (
     GaussianBasis,
     LinearRatio,
-    Ratio,
-    best_of,
     candidate_widths,
-    centers_of_both,
     check_auto,
 )
-from giw.weights.samples import Samples, blocks
+from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 
 Array = NDArray[np.float64]
-MOST_DENSE = 2_000  # points up to which the kernel matrix is held in full
-KAPPA_ROWS = 8_192  # of a kernel between training and validation points, held at a time
+MOST_EXACT = 2_000  # points up to which as many rows as needed span the kernel
 ROUNDING = 1e-14  # of a diagonal of ones, below which a factor would hold only rounding errors
 
 
@@ -130,40 +120,19 @@ def matched_weights(
     n = len(x_train)
     if n == 1 or upper == 1:
         return np.ones(n)
-    kappa = np.empty(n)
     share = member * (n / member.sum())
-    for start in range(0, n, KAPPA_ROWS):
-        rows = slice(start, start + KAPPA_ROWS)
-        kappa[rows] = np.exp(-gamma * pair_squares(x_train[rows], x_val)) @ share
+    parts = [np.exp(-gamma * pair_squares(part, x_val)) @ share for part in blocks(x_train)]
+    # what is cut off moves the weights by about its share of the ridge
+    cut = max(1e-5 * min(ridge, 1.0), ROUNDING)
+    most = n if n <= MOST_EXACT else max(128, min(1_000, 10_000_000 // n))
     weight = interior_point(
-        kernel_of(x_train, gamma=gamma, ridge=ridge),
-        kappa,
+        pivoted_cholesky(x_train, gamma=gamma, cut=cut, most=most),
+        np.concatenate(parts),
         ridge=ridge,
         upper=upper,
-        total=sum_bounds(n),
         tolerance=tolerance,
     )
     return weight * (n / weight.sum())
-
-
-def kernel_of(
-    x: Array,  # (n, d)
-    *,
-    gamma: float,
-    ridge: float,
-) -> DenseKernel | FactoredKernel:
-    """The Gaussian kernel matrix: by few rows where they span it, in full up to 2,000 points.
-
-    Beyond, it is approximated by as many rows as fit in memory where they do not span it.
-    """
-    n = len(x)
-    # what is cut off moves the weights by about its share of the ridge
-    cut = max(1e-5 * min(ridge, 1.0), ROUNDING)
-    most = n // 2 if n <= MOST_DENSE else max(128, min(1_000, 10_000_000 // n))
-    rows, left = pivoted_cholesky(x, gamma=gamma, cut=cut, most=most)
-    if left < cut or n > MOST_DENSE:
-        return FactoredKernel(rows)
-    return DenseKernel(np.exp(-gamma * pair_squares(x, x)))
 
 
 @dataclass(frozen=True)
@@ -176,13 +145,11 @@ class KernelAverage:
 
     def __call__(self, x: Array) -> Array:
         """Ratio at points (q, d) → (q,)."""
-        closeness = -self.gamma * pair_squares(x, self.x_train)
-        # a point far from all follows its nearest neighbour
-        share = np.exp(closeness - closeness.max(-1, keepdims=True))
-        return share @ self.weight / share.sum(-1)
+        # softmax: a point far from all follows its nearest neighbour
+        return softmax(-self.gamma * pair_squares(x, self.x_train), axis=1) @ self.weight
 
 
-class KMM(Ratio):
+class KMM(ULSIF):
     r"""Kernel mean matching as an estimator; see :func:`giw.kmm` for the problem and parameters.
 
     New points are weighed by what the optimality conditions of the problem say of them; with a
@@ -196,6 +163,8 @@ class KMM(Ratio):
     bandwidth_, ridge_ : float
         The width σ that was used, in common units where it was chosen, and the ridge ρ.
     """
+
+    takes_chunks: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -222,10 +191,10 @@ class KMM(Ratio):
         if self.gamma is not None:
             return float(self.gamma)
         if not isinstance(self.bandwidth, str):
-            return bandwidth_to_gamma(float(self.bandwidth))
+            return 0.5 / float(self.bandwidth) ** 2
         # all points equal: every kernel says the same, and every weight will be one
         median = median_distance(train) or 1.0
-        return median if self.bandwidth == "paper" else bandwidth_to_gamma(median)
+        return median if self.bandwidth == "paper" else 0.5 / median**2
 
     def _matched(self, train: NDArray[Any], val: NDArray[Any], member: Array) -> Array:
         """Mean-one weights of one problem with a given ridge, (n,)."""
@@ -250,25 +219,23 @@ class KMM(Ratio):
             self.bandwidth_, self.ridge_ = math.sqrt(0.5 / gamma), float(self.ridge)
             weight = self._matched(samples.train, samples.val, samples.share)
             return KernelAverage(samples.train, weight, gamma)
-        n = len(samples.train)
-        centers = centers_of_both(samples, 100 if n <= 100_000 else 64)
-        widths = (
-            [math.sqrt(0.5 / self._gamma(samples.train))]
-            if not self.standardize
-            else (candidate_widths(self.bandwidth, samples))
-        )
-        bases = [GaussianBasis.whitened(centers, width) for width in widths]
-        basis, penalty = best_of(samples.few(), bases, list(RIDGES), leave_one_out_scores)
-        self.bandwidth_, self.ridge_ = basis.width, n * penalty
-        return self._match_basis(basis, samples)
+        return super()._fit_model(samples)
 
-    def _match_basis(self, basis: GaussianBasis, samples: Samples) -> LinearRatio:
+    def _bases(self, samples: Samples) -> list[GaussianBasis]:
+        given = self.bandwidth if self.standardize else math.sqrt(0.5 / self._gamma(samples.train))
+        centers = samples.some_of_both(100 if len(samples.train) <= 100_000 else 64)
+        return [
+            GaussianBasis.whitened(centers, width) for width in candidate_widths(given, samples)
+        ]
+
+    def _fit_chosen(self, basis: GaussianBasis, samples: Samples) -> LinearRatio:
         r"""What the optimality conditions say of any point.
 
         :math:`w(x) = \min(u, \max(0, 1 - c + \phi(x)^\top\theta))` with
         :math:`\theta = (n \bar\phi_{\rm val} - \Phi^\top w) / \rho` and c the price of the sum.
         """
         n = len(samples.train)
+        self.ridge_ *= n
         if n == 1 or self.upper == 1:
             return LinearRatio(basis, np.append(1.0, np.zeros(basis.size)), self.upper)
         rows, start = np.empty((basis.size + 1, n)), 0  # (b + 1, n)
@@ -277,11 +244,10 @@ class KMM(Ratio):
             start += len(part)
         mean_val = samples.share @ basis(samples.val)  # (b,)
         w = interior_point(
-            FactoredKernel(rows),
+            rows,
             n * (mean_val @ rows[:-1]) + self.ridge_,  # the ridge pulls towards one
             ridge=self.ridge_,
             upper=self.upper,
-            total=sum_bounds(n),
             tolerance=self.tolerance,
         )
         theta = (n * mean_val - rows[:-1] @ w) / self.ridge_

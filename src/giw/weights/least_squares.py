@@ -2,81 +2,46 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from giw.weights.ratio import (
     GaussianBasis,
-    KernelRatio,
     LinearRatio,
+    Ratio,
     held_out_values,
     with_constant,
 )
 from giw.weights.samples import Samples, blocks
 
 Array = NDArray[np.float64]
-RIDGES = tuple(10.0**power for power in (2, 1, 0.5, 0, -0.5, -1, -1.5, -2, -2.5, -3, -4))
-ROBUST = 0.5  # the share of validation data in the score that chooses parameters, see pearson_score
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    r"""The normal equations :math:`(H + \lambda P)\theta = h` for all ridges at once.
+def normal_equations(
+    basis: GaussianBasis, samples: Samples, eta: float
+) -> tuple[Array, Array]:  # (b + 1, b + 1), (b + 1,)
+    r"""Second moments and target mean of the features, the constant first.
 
-    The constant is not penalised, so it is eliminated first: with :math:`\tilde\phi` the features
-    less their mean under H, :math:`\phi^\top (H + \lambda P)^{-1} \psi = 1 + \tilde\phi^\top
-    (C + \lambda I)^{-1} \tilde\psi`, where C is their covariance, diagonal in its eigenvectors.
+    .. math:: H = (1-\eta) E_{\rm train}[\phi\phi^\top] + \eta E_{\rm val}[\phi\phi^\top], \quad
+              h = E_{\rm val}[\phi]
     """
-
-    center: Array  # (b,)
-    value: Array  # (b,)
-    vector: Array  # (b, b)
-
-    @classmethod
-    def of(cls, gram: Array) -> Spectrum:
-        """From a gram matrix (b + 1, b + 1) whose first row and column belong to the constant."""
-        center = gram[0, 1:]
-        value, vector = np.linalg.eigh(gram[1:, 1:] - np.outer(center, center))
-        return cls(center, value.clip(0), vector)
-
-    def rotate(self, phi: Array) -> Array:
-        """Features with their constant, (..., b + 1) → (..., b) along the eigenvectors."""
-        return (phi[..., 1:] - self.center) @ self.vector
-
-    def coefficients(self, target: Array, ridge: float) -> Array:
-        """θ with the constant first, (b + 1,), for the validation mean of the features."""
-        slope = self.vector @ (self.rotate(target) / (self.value + ridge))
-        return np.append(1 - self.center @ slope, slope)
-
-
-def relative_gram(basis: GaussianBasis, samples: Samples, eta: float) -> Array:
-    r""":math:`(1-\eta) E_{\rm train}[\phi\phi^\top] + \eta E_{\rm val}[\phi\phi^\top]`."""
-    gram = np.zeros((basis.size + 1, basis.size + 1))
+    gram, target = np.zeros((basis.size + 1, basis.size + 1)), np.zeros(basis.size + 1)
     for part in blocks(samples.train):
         phi = with_constant(basis(part))
-        gram += phi.T @ phi
-    gram *= (1 - eta) / len(samples.train)
-    if eta > 0:
-        for part, share in samples.val_blocks():
-            phi = with_constant(basis(part))
-            gram += eta * (phi * share[:, None]).T @ phi
-    return gram
-
-
-def mean_features(basis: GaussianBasis, samples: Samples) -> Array:
-    r""":math:`E_{\rm val}[\phi]` with the constant first, (b + 1,)."""
-    return np.sum(
-        [share @ with_constant(basis(part)) for part, share in samples.val_blocks()], axis=0
-    )
+        gram += (1 - eta) / len(samples.train) * phi.T @ phi
+    for part, share in zip(blocks(samples.val), blocks(samples.share), strict=True):
+        phi = with_constant(basis(part))
+        target += share @ phi
+        gram += eta * (phi * share[:, None]).T @ phi
+    return gram, target
 
 
 def leave_one_out(
-    phi_train: Array,  # (n, b + 1)
-    phi_val: Array,  # (m, b + 1)
+    phi_train: Array,  # (n, b)
+    phi_val: Array,  # (m, b)
     share: Array,  # (m,), sums to one
     *,
     ridges: Array,  # (r,)
@@ -84,28 +49,26 @@ def leave_one_out(
 ) -> tuple[Array, Array]:  # (r, n), (r, m)
     r"""What the model says of each point when that point is left out, in closed form.
 
-    One point changes :math:`H` by a rank-one matrix and, if it is a validation point, changes
-    :math:`h`, so that both solutions follow from :math:`\phi^\top A^{-1}\phi` and
-    :math:`\phi^\top A^{-1} h` (Sherman-Morrison). Left-out points are taken out of :math:`H`
-    without renormalising the rest.
+    With :math:`\tilde\phi` the features less their mean under the denominator and C their
+    covariance there, the model is :math:`1 + \tilde\phi^\top (C + \lambda I)^{-1}
+    E_{\rm val}[\tilde\phi]`, for all ridges at once along the eigenvectors of C. One point changes
+    C by a rank-one matrix and, if it is a validation point, the mean, so that both solutions follow
+    from :math:`1 + \tilde\phi^\top (C + \lambda I)^{-1} \tilde\phi` (Sherman-Morrison). Left-out
+    points are taken out without renormalising the rest.
     """
     n = len(phi_train)
-    gram = (1 - eta) / n * phi_train.T @ phi_train
-    if eta > 0:
-        gram = gram + eta * (phi_val * share[:, None]).T @ phi_val
-    spectrum = Spectrum.of(gram)
-    inverse = 1 / (spectrum.value + ridges[:, None])  # (r, b)
-    mean = spectrum.rotate(share @ phi_val) * inverse  # (r, b)
-
-    def value_and_leverage(phi: Array) -> tuple[Array, Array]:
-        along = spectrum.rotate(phi)  # (rows, b)
-        return 1 + mean @ along.T, 1 + inverse @ np.square(along).T  # (r, rows) each
-
-    value, own = value_and_leverage(phi_train)
-    out_train = value / (1 - (1 - eta) / n * own).clip(1e-6)
-    value, own = value_and_leverage(phi_val)
-    shifted = (value - share * own) / (1 - share)  # h without the point
-    out_val = shifted / (1 - eta * share * own).clip(1e-6)
+    center = (1 - eta) * phi_train.mean(0) + eta * share @ phi_val
+    train, val = phi_train - center, phi_val - center
+    value, vector = np.linalg.eigh(
+        (1 - eta) / n * train.T @ train + eta * (val * share[:, None]).T @ val
+    )
+    train, val = train @ vector, val @ vector
+    inverse = 1 / (value.clip(0) + ridges[:, None])  # (r, b)
+    theta = inverse * (share @ val)  # (r, b)
+    own, own_val = (1 + inverse @ np.square(phi).T for phi in (train, val))  # (r, n), (r, m)
+    out_train = (1 + theta @ train.T) / (1 - (1 - eta) / n * own).clip(1e-6)
+    shifted = (1 + theta @ val.T - share * own_val) / (1 - share)  # the mean without the point
+    out_val = shifted / (1 - eta * share * own_val).clip(1e-6)
     return out_train.clip(0), out_val.clip(0)
 
 
@@ -120,33 +83,19 @@ def pearson_score(
 
     .. math:: \tfrac{1-\eta}{2} E_{\rm train}[r^2] + \tfrac{\eta}{2} E_{\rm val}[r^2]
               - E_{\rm val}[r]
+
+    A plain ratio w is scored by its bounded form :math:`r = w / (\tfrac12 w + \tfrac12)`. Its own
+    score averages :math:`w^2`, which a handful of points in the tail decide, and then picks wiggly
+    models by accident; the relative ratio lies between 0 and 2.
     """
+    if eta == 0:
+        at_train, at_val = (2 * w / (w + 1) for w in (at_train, at_val))
+        eta = 0.5
     on_train = 0.5 * (1 - eta) * np.square(at_train).mean(-1)
     return on_train + ((0.5 * eta * np.square(at_val) - at_val) * share).sum(-1)
 
 
-def robust_score(at_train: Array, at_val: Array, share: Array) -> Array:
-    r"""Score of a plain ratio w by its bounded form :math:`r = w / (\tfrac12 w + \tfrac12)`.
-
-    The plain score averages :math:`w^2`, which a handful of points in the tail decide, and then
-    picks wiggly models by accident; the relative ratio lies between 0 and 2.
-    """
-    train, val = (w / (ROBUST * w + 1 - ROBUST) for w in (at_train, at_val))
-    return pearson_score(train, val, share, eta=ROBUST)
-
-
-def leave_one_out_scores(
-    basis: GaussianBasis, few: Samples, ridges: list[float], *, eta: float = 0.0
-) -> Array:  # one per ridge
-    """Leave-one-out score of every ridge."""
-    phi_train, phi_val = with_constant(basis(few.train)), with_constant(basis(few.val))
-    train, val = leave_one_out(phi_train, phi_val, few.share, ridges=np.array(ridges), eta=eta)
-    if eta > 0:
-        return pearson_score(train, val, few.share, eta=eta)
-    return robust_score(train, val, few.share)
-
-
-class ULSIF(KernelRatio):
+class ULSIF(Ratio):
     r"""Density ratio by unconstrained least squares (uLSIF [1]_).
 
     Models :math:`w(x) = \theta_0 + \sum_b \theta_b \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`
@@ -181,20 +130,21 @@ class ULSIF(KernelRatio):
     """
 
     takes_chunks: ClassVar[bool] = True
-    ridges: ClassVar[tuple[float, ...]] = RIDGES
+    ridges: ClassVar[tuple[float, ...]] = tuple(
+        10.0**power for power in (2, 1, 0.5, 0, -0.5, -1, -1.5, -2, -2.5, -3, -4)
+    )
     eta: float = 0.0
 
     def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
-        return leave_one_out_scores(basis, few, ridges, eta=float(self.eta))
+        phis, eta = (basis(few.train), basis(few.val)), float(self.eta)
+        train, val = leave_one_out(*phis, few.share, ridges=np.array(ridges), eta=eta)
+        return pearson_score(train, val, few.share, eta=eta)
 
-    def _fit_chosen(self, basis: GaussianBasis, few: Samples, samples: Samples) -> LinearRatio:
-        spectrum = Spectrum.of(relative_gram(basis, samples, float(self.eta)))
-        return LinearRatio(basis, spectrum.coefficients(mean_features(basis, samples), self.ridge_))
-
-
-def ulsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
-    """Mean-one weights by least squares, (n,); parameters are those of `giw.ULSIF`."""
-    return ULSIF(**parameters).fit(x_train, x_val, val_weight).weight_
+    def _fit_chosen(self, basis: GaussianBasis, samples: Samples) -> LinearRatio:
+        gram, target = normal_equations(basis, samples, float(self.eta))
+        gram += np.diag(np.append(0.0, np.full(basis.size, self.ridge_)))
+        theta: NDArray[Any] = np.linalg.solve(gram, target)
+        return LinearRatio(basis, theta)
 
 
 class RULSIF(ULSIF):
@@ -249,41 +199,16 @@ class RULSIF(ULSIF):
             raise ValueError(f"eta must lie between 0 and 1, got {self.eta}")
 
 
-def rulsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
-    """Weights by the relative ratio, (n,); parameters are those of `giw.RULSIF`."""
-    return RULSIF(**parameters).fit(x_train, x_val, val_weight).weight_
-
-
-def nonnegative_coefficients(
-    gram: Array,  # (b + 1, b + 1), no negative entries
-    target: Array,  # (b + 1,)
-    *,
-    ridge: float | Array,  # (...), one or several at once
-    n_steps: int = 200,
-) -> Array:  # (..., b + 1)
-    r"""Minimise :math:`\tfrac12\theta^\top H\theta - h^\top\theta` plus the penalty, for θ ≥ 0.
-
-    Accelerated projected gradient with a step size for each coefficient:
-    :math:`H \preceq \mathrm{diag}(H 1)` because H has no negative entries.
-    """
-    free = np.ones(len(target))
-    free[0] = 0.0  # the constant is not penalised
-    penalty = np.asarray(ridge)[..., None] * free  # (..., b + 1)
-    matrix = gram + penalty[..., None] * np.eye(len(free))
-    linear = target - penalty
-    inverse = 1 / matrix.sum(-1)
-    theta = np.broadcast_to(1 - free, linear.shape)
-    point, momentum = theta, 1.0
-    for _ in range(n_steps):
-        gradient = (matrix @ point[..., None])[..., 0] - linear
-        moved = (point - gradient * inverse).clip(0)
-        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        point = moved + (momentum - 1) / following * (moved - theta)
-        theta, momentum = moved, following
+def nonnegative_coefficients(gram: Array, target: Array, *, ridge: float) -> Array:  # (b + 1,)
+    r"""Minimise :math:`\tfrac12\theta^\top H\theta - h^\top\theta` plus the penalty, for θ ≥ 0."""
+    penalty = np.append(0.0, np.full(len(target) - 1, ridge))  # none on the constant
+    # the root makes it a least-squares problem; rounding must not leave H indefinite
+    root = np.linalg.cholesky(gram + np.diag(penalty + 1e-12))
+    theta: Array = nnls(root.T, np.linalg.solve(root, target - penalty))[0]
     return theta
 
 
-class LSIF(KernelRatio):
+class LSIF(Ratio):
     r"""Density ratio by least squares with non-negative coefficients (LSIF [1]_).
 
     Models :math:`w(x) = \theta_0 + \sum_b \theta_b \exp(-\lVert x - c_b \rVert^2 / 2\sigma^2)`
@@ -310,22 +235,18 @@ class LSIF(KernelRatio):
 
     widths: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0)
     ridges: ClassVar[tuple[float, ...]] = (10.0, *(10.0 ** (-k / 2) for k in range(7)))
-    selection_rows: ClassVar[int] = 1_000  # two hundred steps for every fold, width and ridge
+    selection_rows: ClassVar[int] = 1_000  # a fit for every fold, width and ridge
 
     def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
-        def fit(phi: Array, phi_val: Array, share: Array, ridges: list[float]) -> Array:
-            gram, target = phi.T @ phi / len(phi), share @ phi_val
-            return nonnegative_coefficients(gram, target, ridge=np.array(ridges))
+        def fit(phi: Array, phi_val: Array, share: Array, *, ridge: float, start: Any) -> Array:
+            return nonnegative_coefficients(phi.T @ phi / len(phi), share @ phi_val, ridge=ridge)
 
         at_train, at_val = held_out_values(basis, few, ridges, fit, most_folds=5)
-        return robust_score(at_train, at_val, few.share)
+        return pearson_score(at_train, at_val, few.share, eta=0.0)
 
-    def _fit_chosen(self, basis: GaussianBasis, few: Samples, samples: Samples) -> LinearRatio:
-        gram, target = relative_gram(basis, samples, 0.0), mean_features(basis, samples)
-        theta = nonnegative_coefficients(gram, target, ridge=self.ridge_, n_steps=2_000)
-        return LinearRatio(basis, theta)
+    def _fit_chosen(self, basis: GaussianBasis, samples: Samples) -> LinearRatio:
+        gram, target = normal_equations(basis, samples, 0.0)
+        return LinearRatio(basis, nonnegative_coefficients(gram, target, ridge=self.ridge_))
 
 
-def lsif(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
-    """Mean-one weights by non-negative least squares, (n,); parameters are those of `giw.LSIF`."""
-    return LSIF(**parameters).fit(x_train, x_val, val_weight).weight_
+ulsif, rulsif, lsif = ULSIF.weights, RULSIF.weights, LSIF.weights

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -16,22 +15,19 @@ from sklearn.base import clone
 from giw.weights.ratio import (
     Features,
     GaussianBasis,
-    KernelRatio,
     LinearRatio,
     Ratio,
     candidate_widths,
-    centers_of_both,
     held_out_values,
     with_constant,
 )
-from giw.weights.samples import Samples, blocks
+from giw.weights.samples import Samples
 
 Array = NDArray[np.float64]
 LARGEST_LOG = 60.0  # of a ratio: exp(60) is further than any density ratio that can be estimated
 SELECTION_ROWS = 1_000  # a Newton fit for every fold, set of functions and ridge
-# θ (b + 1,) from blocks of training features, validation features, shares; ridge, start, tolerance
-Likelihood = Callable[..., Array]
-MOST_TRIED = {"linear": 300, "quadratic": 50}  # features of the data up to which these are tried
+FITTING_ROWS = 30_000  # of each sample: 200 features of so many rows are 48 MB
+VANISHING = 1e-9  # odds of validation under which logistic regression is likelihood of the ratio
 
 
 @dataclass(frozen=True)
@@ -43,178 +39,89 @@ class LogLinearRatio(LinearRatio):
         value = self.features(x) @ self.theta[1:] + self.theta[0]
         return np.exp(value.clip(-LARGEST_LOG, LARGEST_LOG))
 
-
-def tilted_moments(
-    parts: Iterable[Array],  # blocks of features, (rows, b) each
-    theta: Array,  # (b,)
-) -> tuple[float, Array, Array]:
-    r"""Log-mean of :math:`e^{\theta^\top\phi}` and mean and covariance of φ weighted by it."""
-    peak, total, count = -math.inf, 0.0, 0
-    first, second = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
-    for phi in parts:
-        value = phi @ theta  # (rows,)
-        higher = max(peak, float(value.max()))
-        fade = math.exp(peak - higher)  # what came before, seen from the new peak
-        weight = np.exp(value - higher)
-        total = fade * total + float(weight.sum())
-        first = fade * first + weight @ phi
-        second = fade * second + (phi * weight[:, None]).T @ phi
-        peak, count = higher, count + len(phi)
-    mean = first / total
-    return math.log(total / count) + peak, mean, second / total - np.outer(mean, mean)
-
-
-def log_linear_coefficients(
-    train: Callable[[], Iterable[Array]],  # blocks of training features, (rows, b + 1) each
-    phi_val: Array,  # (m, b + 1)
-    share: Array,  # (m,)
-    *,
-    ridge: float,
-    start: Array,  # (b + 1,)
-    tolerance: float = 1e-8,
-) -> Array:  # (b + 1,), of which the constant makes the mean training weight one
-    r"""Maximise :math:`E_{\rm val}[\log w] - \tfrac\lambda2\lVert\theta\rVert^2`, by Newton."""
-    target = share @ phi_val
-
-    def look(theta: Array) -> tuple[float, Array, Array]:
-        log_mean, mean, covariance = tilted_moments(train(), theta)
-        loss = log_mean - float(target @ theta) + 0.5 * ridge * float(theta @ theta)
-        return loss, mean - target + ridge * theta, covariance + ridge * np.eye(len(theta))
-
-    theta = newton(look, np.append(0.0, start[1:]), tolerance=tolerance)
-    return np.append(-tilted_moments(train(), np.append(0.0, theta[1:]))[0], theta[1:])
+    @classmethod
+    def fitted(cls, features: Features, samples: Samples, **problem: Any) -> LogLinearRatio:
+        """By logistic regression on at most 30,000 rows of each sample, evenly spread."""
+        rows = samples.few(FITTING_ROWS)
+        phi_train, phi_val = (with_constant(features(x)) for x in (rows.train, rows.val))
+        theta = logistic_coefficients(phi_train, phi_val, rows.share, **problem)
+        return cls(features, theta)
 
 
 def logistic_coefficients(
-    train: Callable[[], Iterable[Array]],  # blocks of training features, (rows, b + 1) each
+    phi_train: Array,  # (n, b + 1)
     phi_val: Array,  # (m, b + 1)
     share: Array,  # (m,), sums to one
     *,
     ridge: float,
-    start: Array,  # (b + 1,)
+    odds: float,  # of being a validation point, before x is seen
+    start: Array | None = None,  # (b + 1,), zero if not given
     tolerance: float = 1e-9,
-    odds: float = 1.0,  # of being a validation point, before x is seen
+    most_steps: int = 60,
 ) -> Array:  # (b + 1,)
     r"""Logistic regression with odds :math:`c\, e^f` of being a validation point, by Newton steps.
 
     .. math:: \min_\theta \tfrac1c E_{\rm train}[\log(1 + c\, e^f)]
               + E_{\rm val}[\log(1 + e^{-f} / c)] + \tfrac\lambda2 \sum_{b \ge 1} \theta_b^2 ,
 
-    times c where that is above one, so that the smaller sample always has weight one.
+    times c where that is above one, so that the smaller sample always has weight one. Where c
+    vanishes this is :math:`E_{\rm train}[e^f] - E_{\rm val}[f]` plus the penalty, whose minimum is
+    the likelihood of a ratio with mean one.
+
+    Steps are halved while they go too far, and end where one promises to decrease the loss by less
+    than ``tolerance``.
     """
-    penalty = np.append(1e-9, np.full(len(start) - 1, float(ridge)))
-    shift, each_val = math.log(odds), max(1.0, odds) * share
+    n, m = len(phi_train), len(phi_val)
+    phi = np.concatenate([phi_train, -phi_val])  # (n + m, b + 1), such that loss grows with φᵀθ
+    shift = math.log(odds) * np.repeat([1, -1], [n, m])
+    each = np.append(np.full(n, max(1.0, 1 / odds) / n), max(1.0, odds) * share)
+    penalty = np.append(1e-9, np.full(phi.shape[1] - 1, ridge))
 
-    def side(phi: Array, theta: Array, each: Any, sign: int) -> tuple[float, Array, Array]:
-        value = sign * (phi @ theta + shift)
-        chance = expit(value)
-        slope = np.broadcast_to(each, chance.shape) * chance
-        curvature = (phi * (slope * (1 - chance))[:, None]).T @ phi
-        return float(np.sum(each * np.logaddexp(0, value))), sign * slope @ phi, curvature
+    def loss_at(theta: Array) -> float:
+        value = phi @ theta + shift
+        return float(each @ np.logaddexp(0, value) + 0.5 * penalty @ np.square(theta))
 
-    def look(theta: Array) -> tuple[float, Array, Array]:
-        loss, gradient, curvature = side(phi_val, theta, each_val, -1)
-        n, total, slope, bend = 0, 0.0, np.zeros_like(theta), np.zeros_like(curvature)
-        for phi in train():
-            part = side(phi, theta, 1.0, 1)
-            n, total, slope, bend = n + len(phi), total + part[0], slope + part[1], bend + part[2]
-        each = max(1.0, 1 / odds) / n
-        return (
-            loss + each * total + 0.5 * float(penalty @ np.square(theta)),
-            gradient + each * slope + penalty * theta,
-            curvature + each * bend + np.diag(penalty),
-        )
-
-    return newton(look, start, tolerance=tolerance)
-
-
-def fit_all_rows(
-    fit: Likelihood, features: Features, few: Samples, samples: Samples, ridge: float
-) -> LogLinearRatio:
-    """Fit to all rows, a block at a time; most of the way is walked on few rows."""
-
-    def walk(data: Samples) -> Iterator[Array]:
-        return (with_constant(features(part)) for part in blocks(data.train))
-
-    phi_val = with_constant(features(samples.val))
-    theta = np.zeros(phi_val.shape[1])
-    for data in (few, samples):
-        theta = fit(partial(walk, data), phi_val, samples.share, ridge=ridge, start=theta)
-    return LogLinearRatio(features, theta)
-
-
-@dataclass(frozen=True)
-class ForeignOdds:
-    """The odds of a fitted scikit-learn classifier."""
-
-    classifier: Any
-
-    @classmethod
-    def fitted(cls, classifier: Any, samples: Samples) -> ForeignOdds:
-        """Both samples weigh n, so that penalties tuned for n points keep their meaning."""
-        n, m = len(samples.train), len(samples.val)
-        x, label = np.concatenate([samples.train, samples.val]), np.repeat([0, 1], [n, m])
-        weight = np.append(np.ones(n), n * samples.share)
-        return cls(clone(classifier).fit(x, label, sample_weight=weight))
-
-    def __call__(self, x: Array) -> Array:
-        """Ratio at points (n, d) → (n,)."""
-        chance = np.asarray(self.classifier.predict_proba(x)[:, 1], dtype=np.float64)
-        tiny = math.exp(-LARGEST_LOG)
-        return chance.clip(tiny) / (1 - chance).clip(tiny)
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Logistic loss of each point under a fit that it took no part in."""
-
-    on_train: Array  # (..., n)
-    on_val: Array  # (..., m)
-    share: Array  # (m,)
-    odds: float
-
-    def mean(self) -> Array:
-        """Every point weighing the same, (...)."""
-        mean: Array = self.on_train.mean(-1) / self.odds + (self.on_val * self.share).sum(-1)
-        return mean
-
-    def clearly_above(self, other: HeldOut) -> bool:
-        """Whether this loss is higher by more than one standard error of the difference."""
-        train, val = (self.on_train - other.on_train) / self.odds, self.on_val - other.on_val
-        average = float(val @ self.share)
-        variance = train.var() / len(train) + np.square(self.share) @ np.square(val - average)
-        return bool(train.mean() + average > math.sqrt(variance))
+    theta = np.zeros(phi.shape[1]) if start is None else start
+    loss = loss_at(theta)
+    for _ in range(most_steps):
+        value = phi @ theta + shift
+        slope = each * expit(value)
+        curvature = (phi * (slope * expit(-value))[:, None]).T @ phi + np.diag(penalty)
+        gradient = slope @ phi + penalty * theta
+        step = np.linalg.solve(curvature, gradient)
+        decrease, length = float(gradient @ step), 1.0
+        if decrease < tolerance:
+            break
+        while not (found := loss_at(theta - length * step)) <= loss - 1e-4 * length * decrease:
+            if (length := 0.5 * length) < 1e-4:  # only rounding is left
+                return theta
+        theta, loss = theta - length * step, found
+    return theta
 
 
 def held_out_losses(
-    fit: Likelihood,
     features: Features,
     samples: Samples,
     ridges: list[float],  # from strong to weak
     *,
     most_folds: int,
     tolerance: float,
-    odds: float = 1.0,
-) -> HeldOut:
-    """Logistic loss of every point for every ridge, (ridges, n) and (ridges, m).
+    odds: float,  # as in the fit
+    judged_odds: float,
+) -> tuple[Array, Array]:  # (r, n), (r, m)
+    """Logistic loss of every point under fits that it took no part in, for every ridge.
 
-    Also for KLIEP: the plain :math:`E_{\\rm val}[\\log w]` does not see how large w becomes on
-    training points.
+    The mean loss of training points plus that of validation points by their shares lets every
+    point weigh the same. It judges KLIEP as well: the plain :math:`E_{\\rm val}[\\log w]` does not
+    see how large w becomes on training points.
     """
-
-    def path(phi: Array, phi_val: Array, share: Array, ridges: list[float]) -> Array:
-        theta = [np.zeros(phi.shape[1])]
-        for ridge in ridges:  # each from the last
-            problem = partial(iter, [phi]), phi_val, share
-            theta.append(fit(*problem, ridge=ridge, start=theta[-1], tolerance=tolerance))
-        return np.stack(theta[1:])
-
-    values = held_out_values(features, samples, ridges, path, most_folds=most_folds)
-    train, val = (value + math.log(odds) for value in values)
-    return HeldOut(np.logaddexp(0, train), np.logaddexp(0, -val), samples.share, odds)
+    fit = partial(logistic_coefficients, odds=odds, tolerance=tolerance)
+    values = held_out_values(features, samples, ridges, fit, most_folds=most_folds)
+    train, val = (value + math.log(judged_odds) for value in values)
+    return np.logaddexp(0, train) / judged_odds, np.logaddexp(0, -val)
 
 
-class KLIEP(KernelRatio):
+class KLIEP(Ratio):
     r"""Density ratio by Kullback-Leibler importance estimation (KLIEP [1]_), log-linear [2]_.
 
     Models :math:`w(x) = \exp(f(x)) / E_{\rm train}[\exp(f)]` with f in the function space of a
@@ -251,21 +158,34 @@ class KLIEP(KernelRatio):
     ridges: ClassVar[tuple[float, ...]] = (10.0, 1.0, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4)
     selection_rows: ClassVar[int] = SELECTION_ROWS
 
-    def _bases(self, samples: Samples, widths: list[float]) -> list[GaussianBasis]:
-        centers = centers_of_both(samples, max(1, self.n_centers // 2))
+    def _bases(self, samples: Samples) -> list[GaussianBasis]:
+        centers = samples.some_of_both(max(1, self.n_centers // 2))
+        widths = candidate_widths(self.bandwidth, samples, self.widths)
         return [GaussianBasis.whitened(centers, width) for width in widths]
 
     def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
-        fit, rough = log_linear_coefficients, 1e-5
-        return held_out_losses(fit, basis, few, ridges, most_folds=5, tolerance=rough).mean()
+        train, val = held_out_losses(
+            basis, few, ridges, most_folds=5, tolerance=1e-5, odds=VANISHING, judged_odds=1.0
+        )
+        return train.mean(-1) + val @ few.share
 
-    def _fit_chosen(self, basis: GaussianBasis, few: Samples, samples: Samples) -> LogLinearRatio:
-        return fit_all_rows(log_linear_coefficients, basis, few, samples, self.ridge_)
+    def _fit_chosen(self, basis: GaussianBasis, samples: Samples) -> LogLinearRatio:
+        return LogLinearRatio.fitted(
+            basis, samples, ridge=self.ridge_, odds=VANISHING, tolerance=1e-12
+        )
 
 
-def kliep(x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any) -> Any:
-    """Mean-one weights by likelihood, (n,); parameters are those of `giw.KLIEP`."""
-    return KLIEP(**parameters).fit(x_train, x_val, val_weight).weight_
+@dataclass(frozen=True)
+class ForeignOdds:
+    """The odds of a fitted scikit-learn classifier."""
+
+    classifier: Any
+
+    def __call__(self, x: Array) -> Array:
+        """Ratio at points (n, d) → (n,)."""
+        chance = np.asarray(self.classifier.predict_proba(x)[:, 1], dtype=np.float64)
+        tiny = math.exp(-LARGEST_LOG)
+        return chance.clip(tiny) / (1 - chance).clip(tiny)
 
 
 class ClassifierRatio(Ratio):
@@ -309,6 +229,8 @@ class ClassifierRatio(Ratio):
     .. [2] Qin, Biometrika 85:619-630, 1998.
     """
 
+    ridges: ClassVar[tuple[float, ...]] = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4)
+
     def __init__(
         self,
         features: str = "auto",
@@ -327,26 +249,48 @@ class ClassifierRatio(Ratio):
 
     def _fit_model(self, samples: Samples) -> LogLinearRatio | ForeignOdds:
         if self.classifier is not None:
-            return ForeignOdds.fitted(self.classifier, samples)
+            n, m = len(samples.train), len(samples.val)
+            x, label = np.concatenate([samples.train, samples.val]), np.repeat([0, 1], [n, m])
+            # both samples weigh n, so that penalties tuned for n points keep their meaning
+            weight = np.append(np.ones(n), n * samples.share)
+            return ForeignOdds(clone(self.classifier).fit(x, label, sample_weight=weight))
         few, maps = samples.few(SELECTION_ROWS), self._maps(samples)
-        ridges = self._ridges((10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4))
         # members that count for less than one make the validation sample smaller
         n_val = 1 / float(np.square(samples.share).sum())
         odds = 1.0 if self.balanced else n_val / len(samples.train)
-        self.features_, self.ridge_ = _choose(few, maps, ridges, odds=odds)
-        fit = partial(logistic_coefficients, odds=odds)
-        return fit_all_rows(fit, maps[self.features_], few, samples, self.ridge_)
+        self.features_, self.ridge_ = self._chosen(few, maps, odds)
+        chosen = maps[self.features_]
+        return LogLinearRatio.fitted(chosen, samples, ridge=self.ridge_, odds=odds)
 
     def _maps(self, samples: Samples) -> dict[str, Features]:
         """The functions to choose from, simplest first."""
-        maps: dict[str, Features] = {"linear": np.asarray, "quadratic": with_squares}
-        if self.features in maps:
-            return {self.features: maps[self.features]}
-        centers = centers_of_both(samples, max(1, self.n_centers // 2))
-        maps["kernel"] = GaussianBasis.whitened(centers, *candidate_widths("median", samples))
         d = samples.train.shape[1]
-        names = ["kernel"] if self.features == "kernel" else list(maps)
-        return {name: maps[name] for name in names if d <= MOST_TRIED.get(name, d)}
+        maps: dict[str, Features] = {}
+        if self.features == "linear" or (self.features == "auto" and d <= 300):
+            maps["linear"] = np.asarray
+        if self.features == "quadratic" or (self.features == "auto" and d <= 50):
+            maps["quadratic"] = with_squares
+        if self.features in ("auto", "kernel"):
+            centers = samples.some_of_both(max(1, self.n_centers // 2))
+            maps["kernel"] = GaussianBasis.whitened(centers, *candidate_widths("median", samples))
+        return maps
+
+    def _chosen(self, few: Samples, maps: dict[str, Features], odds: float) -> tuple[str, float]:
+        """The simplest functions that no richer ones clearly beat, each with its best ridge."""
+        ridges = self._ridges()
+        chosen: tuple[str, float] = next(iter(maps)), ridges[0]
+        if not few.can_hold_out or len(maps) * len(ridges) == 1:
+            return chosen
+        lowest: tuple[Array, Array] | None = None
+        for name, features in maps.items():
+            train, val = held_out_losses(
+                features, few, ridges, most_folds=10, tolerance=1e-6, odds=odds, judged_odds=odds
+            )
+            best = int((train.mean(-1) + val @ few.share).argmin())
+            loss = train[best], val[best]
+            if lowest is None or clearly_lower(loss, lowest, few.share):
+                chosen, lowest = (name, ridges[best]), loss
+        return chosen
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -360,62 +304,12 @@ def with_squares(x: Array) -> Array:
     return np.concatenate([x, (np.square(x) - 1) / math.sqrt(2)], 1)
 
 
-def _choose(
-    few: Samples, maps: dict[str, Features], ridges: list[float], *, odds: float
-) -> tuple[str, float]:
-    """The simplest functions that no richer ones clearly beat, each with its best ridge."""
-    chosen: tuple[str, float] = next(iter(maps)), ridges[0]
-    if not few.can_hold_out or len(maps) * len(ridges) == 1:
-        return chosen
-    lowest: HeldOut | None = None
-    fit = partial(logistic_coefficients, odds=odds)
-    for name, features in maps.items():
-        losses = held_out_losses(
-            fit, features, few, ridges, most_folds=10, tolerance=1e-6, odds=odds
-        )
-        best = int(losses.mean().argmin())
-        loss = HeldOut(losses.on_train[best], losses.on_val[best], few.share, odds)
-        if lowest is None or lowest.clearly_above(loss):
-            chosen, lowest = (name, ridges[best]), loss
-    return chosen
+def clearly_lower(loss: tuple[Array, Array], than: tuple[Array, Array], share: Array) -> bool:
+    """Whether losses (n,) and (m,) are lower by more than one standard error of the difference."""
+    train, val = (b - a for a, b in zip(loss, than, strict=True))
+    gain = float(val @ share)
+    variance = train.var() / len(train) + np.square(share) @ np.square(val - gain)
+    return bool(train.mean() + gain > math.sqrt(variance))
 
 
-def classifier_ratio(
-    x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any
-) -> Any:
-    """Mean-one weights by classification, (n,); parameters are those of `giw.ClassifierRatio`."""
-    return ClassifierRatio(**parameters).fit(x_train, x_val, val_weight).weight_
-
-
-def newton(
-    look: Callable[[Array], tuple[float, Array, Array]],
-    start: Array,
-    *,
-    tolerance: float,
-    most_steps: int = 40,
-) -> Array:
-    """Minimise a convex function by Newton steps that are halved while they go too far.
-
-    Parameters
-    ----------
-    look : callable
-        Value, gradient and curvature at a point.
-    start : array of shape (b,)
-    tolerance : float
-        Decrease that a step promises below which to stop.
-    most_steps : int
-    """
-    theta = start
-    loss, gradient, curvature = look(theta)
-    for _ in range(most_steps):
-        step = np.linalg.solve(curvature, gradient)
-        decrease = float(gradient @ step)
-        if decrease < tolerance:
-            break
-        length = 1.0
-        found = look(theta - step)
-        while not found[0] <= loss - 1e-4 * length * decrease and length >= 1e-4:
-            length *= 0.5
-            found = look(theta - length * step)
-        theta, (loss, gradient, curvature) = theta - length * step, found
-    return theta
+kliep, classifier_ratio = KLIEP.weights, ClassifierRatio.weights

@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from giw.checks import as_rows, check_positive, like_input
 from giw.tables.chunks import Chunks
 from giw.weights.effective import warn_if_few
-from giw.weights.kernels import median_distance, pair_squares
-from giw.weights.samples import SELECTION_ROWS, Samples, blocks
+from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 
 Array = NDArray[np.float64]
 Features = Callable[[Array], Array]  # (n, d) → (n, b)
-Fit = Callable[[Array, Array, Array, list[float]], Array]
+# θ (b + 1,) from training features (n, b + 1), validation features (m, b + 1) and the shares of the
+# latter, which are zero where they are held out; ridge=, start=
+Fit = Callable[..., Array]
 # widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
 WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)
 MEDIAN_ROWS = 500  # of each sample, between which the median distance is taken
@@ -38,9 +39,22 @@ class Ratio(BaseEstimator):
         The fitted ratio, in common units and before rescaling.
     """
 
-    ridge: str | float
-    standardize: bool = True
+    widths: ClassVar[tuple[float, ...]] = WIDTHS  # multiples of the median distance
+    ridges: ClassVar[tuple[float, ...]]  # strong to weak
+    selection_rows: ClassVar[int] = 3_000  # of each sample, that choose the two
     takes_chunks: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        bandwidth: str | float = "auto",
+        ridge: str | float = "auto",
+        n_centers: int = 100,
+        standardize: bool = True,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_centers = n_centers
+        self.standardize = standardize
 
     def fit(self, x_train: Any, x_val: Any, val_weight: Any | None = None) -> Any:
         """Estimate the ratio from training points (n, d) and validation points (m, d).
@@ -66,7 +80,7 @@ class Ratio(BaseEstimator):
                 "chunks, or pass a sample of the rows as one array"
             )
         self.units_ = samples.units
-        self.n_features_in_ = len(samples.units.shift)
+        self.n_features_in_ = samples.units.n_features_in_
         self.model_ = self._fit_model(samples)
         raw = self._raw_weights(samples)
         self.scale_ = self._scale(raw)
@@ -74,6 +88,13 @@ class Ratio(BaseEstimator):
         warn_if_few(weight, type(self).__name__)
         self.weight_ = weight if in_pieces else like_input(weight.astype(samples.dtype), x_train)
         return self
+
+    @classmethod
+    def weights(
+        cls, x_train: Any, x_val: Any, *, val_weight: Any | None = None, **parameters: Any
+    ) -> Any:
+        """Mean-one weights at the training points, (n,); parameters are those of the class."""
+        return cls(**parameters).fit(x_train, x_val, val_weight).weight_
 
     def weigh(self, x_new: Any) -> Any:
         """Weights at new points (q, d), on the scale of those at the training points."""
@@ -84,7 +105,7 @@ class Ratio(BaseEstimator):
                 f"x_new has {new.shape[1]} features and the estimator was fitted with "
                 f"{self.n_features_in_}; pass the same columns in the same order"
             )
-        raw = np.concatenate([self.model_(self.units_(part)) for part in blocks(new)])
+        raw = np.concatenate([self.model_(self.units_.transform(part)) for part in blocks(new)])
         return like_input((raw / self.scale_).astype(new.dtype), x_new)
 
     def _raw_weights(self, samples: Samples) -> Array:
@@ -102,18 +123,40 @@ class Ratio(BaseEstimator):
             )
         return mean
 
-    @abstractmethod
     def _fit_model(self, samples: Samples) -> Callable[[Array], Array]:
-        """Choose parameters and fit; with ``takes_chunks``, to samples in chunks as well."""
+        """Choose a width and a ridge and fit; with ``takes_chunks``, to chunks as well."""
+        few = samples.few(self.selection_rows)
+        bases, ridges = self._bases(samples), self._ridges()
+        basis, self.ridge_ = bases[-1], ridges[0]  # widest and strongest: nothing to compare by
+        if few.can_hold_out and len(bases) * len(ridges) > 1:
+            scores = np.stack([self._scores(basis, few, ridges) for basis in bases])
+            least = np.argwhere(scores <= scores.min() + 1e-12)[0]  # ties: narrow and strong
+            basis, self.ridge_ = bases[least[0]], ridges[least[1]]
+        self.bandwidth_ = basis.width
+        return self._fit_chosen(basis, samples)
+
+    def _bases(self, samples: Samples) -> list[GaussianBasis]:
+        """Functions to choose from, from narrow to wide; around validation points."""
+        centers = samples.some_val(self.n_centers)
+        widths = candidate_widths(self.bandwidth, samples, self.widths)
+        return [GaussianBasis(centers, width) for width in widths]
+
+    @abstractmethod
+    def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
+        """Score of each ridge, smaller being better, on points that took no part in the fit."""
+
+    @abstractmethod
+    def _fit_chosen(self, basis: GaussianBasis, samples: Samples) -> Callable[[Array], Array]:
+        """The ratio with ``ridge_``, fitted to all rows."""
+
+    def _ridges(self) -> list[float]:
+        """The given ridge, or those to choose from."""
+        return list(self.ridges) if isinstance(self.ridge, str) else [float(self.ridge)]
 
     def _check_parameters(self) -> None:
         """Refuse impossible parameters."""
         for name, words in (("bandwidth", ("auto", "median")), ("ridge", ("auto",))):
             check_auto(getattr(self, name, "auto"), name, words)
-
-    def _ridges(self, strong_to_weak: tuple[float, ...]) -> list[float]:
-        """The given ridge, or those to choose from."""
-        return list(strong_to_weak) if isinstance(self.ridge, str) else [float(self.ridge)]
 
 
 def check_auto(value: str | float, name: str, words: tuple[str, ...]) -> None:
@@ -174,11 +217,6 @@ def with_constant(features: Array) -> Array:
     return np.concatenate([np.ones((len(features), 1)), features], 1)
 
 
-def centers_of_both(samples: Samples, most: int) -> Array:
-    """At most so many points of each sample, evenly spread."""
-    return np.concatenate([samples.some_train(most), samples.some_val(most)])
-
-
 def candidate_widths(
     bandwidth: str | float, samples: Samples, factors: tuple[float, ...] = WIDTHS
 ) -> list[float]:
@@ -186,23 +224,23 @@ def candidate_widths(
     if not isinstance(bandwidth, str):
         return [float(bandwidth)]
     # both count the same; where nothing differs, any width says the same
-    middle = median_distance(centers_of_both(samples, MEDIAN_ROWS)) or 1.0
+    middle = median_distance(samples.some_of_both(MEDIAN_ROWS)) or 1.0
     return [middle] if bandwidth == "median" else [factor * middle for factor in factors]
 
 
-def fold_numbers(x: Array, n_folds: int) -> NDArray[np.int64]:
+def fold_numbers(x: Array, n_folds: int) -> NDArray[np.intp]:
     """Fold of each row, drawn for its rank along the sum of features: order does not matter.
 
     The draw is the same every time. Dealing out the ranks in turn would need no draw, but leaves
     folds so alike that a point held out is nearly one that was fitted, and rich models win.
     """
     n = len(x)
-    twister = np.random.RandomState(n).randint(0, 2**32, max(n - 1, 0), dtype=np.uint64)
     draw = np.arange(n)
-    for i, number in enumerate(twister.tolist()):  # Fisher and Yates, as torch.randperm draws
+    numbers = np.random.RandomState(n).randint(0, 2**32, max(n - 1, 0), dtype=np.uint64)
+    for i, number in enumerate(numbers.tolist()):  # Fisher and Yates
         j = i + number % (n - i)
         draw[i], draw[j] = draw[j], draw[i]
-    fold = np.empty(n, dtype=np.int64)
+    fold = np.empty(n, dtype=np.intp)
     fold[x.sum(-1).argsort(kind="stable")] = draw % n_folds
     return fold
 
@@ -212,17 +250,8 @@ def held_out_values(
 ) -> tuple[Array, Array]:  # (r, n), (r, m)
     r"""Values :math:`\theta^\top\phi(x)` of points that took no part in the fit, for every ridge.
 
-    Parameters
-    ----------
-    features : callable
-    samples : Samples
-    ridges : list of float
-        From strong to weak.
-    fit : callable
-        Coefficients (r, b + 1) of all ridges from training features, validation features and the
-        shares of the latter, zero where they are held out; the first feature is the constant.
-    most_folds : int
-        Each fold has at least one validation point.
+    Each fold has at least one validation point. Ridges go from strong to weak, and every fit is
+    told the coefficients of the last.
     """
     n_folds = min(most_folds, len(samples.share))
     phi_train, phi_val = (with_constant(features(x)) for x in (samples.train, samples.val))
@@ -232,79 +261,9 @@ def held_out_values(
         out, out_val = of_train == number, of_val == number
         share = np.where(out_val, 0.0, samples.share)
         # a single training point is held out and kept
-        theta = fit(phi_train[out if out.all() else ~out], phi_val, share / share.sum(), ridges)
-        at_train[:, out], at_val[:, out_val] = theta @ phi_train[out].T, theta @ phi_val[out_val].T
+        kept = out if out.all() else ~out
+        theta = None
+        for r, ridge in enumerate(ridges):
+            theta = fit(phi_train[kept], phi_val, share / share.sum(), ridge=ridge, start=theta)
+            at_train[r, out], at_val[r, out_val] = phi_train[out] @ theta, phi_val[out_val] @ theta
     return at_train, at_val
-
-
-def best_of(
-    few: Samples,
-    bases: list[GaussianBasis],
-    ridges: list[float],
-    scores: Callable[[GaussianBasis, Samples, list[float]], Any],
-) -> tuple[GaussianBasis, float]:
-    """The basis and ridge with the least score on held-out points; ties go to the stronger ridge.
-
-    Where no validation point can be left out, nothing can be compared: widest and strongest.
-
-    Parameters
-    ----------
-    few : Samples
-        As many rows as are enough to choose.
-    bases : list of GaussianBasis
-        From narrow to wide.
-    ridges : list of float
-        From strong to weak.
-    scores : callable
-        One number per ridge for a basis, of points that took no part in the fit.
-    """
-    best, best_score = (bases[-1], ridges[0]), math.inf
-    if len(bases) * len(ridges) == 1 or not few.can_hold_out:
-        return best
-    for basis in bases:
-        for ridge, score in zip(ridges, scores(basis, few, ridges), strict=True):
-            if score < best_score - 1e-12:
-                best, best_score = (basis, ridge), float(score)
-    return best
-
-
-class KernelRatio(Ratio):
-    """A ratio made of Gaussian functions, with a width and a ridge to choose."""
-
-    widths: ClassVar[tuple[float, ...]] = WIDTHS  # multiples of the median distance
-    ridges: ClassVar[tuple[float, ...]]  # strong to weak
-    selection_rows: ClassVar[int] = SELECTION_ROWS  # of each sample, that choose the two
-
-    def __init__(
-        self,
-        bandwidth: str | float = "auto",
-        ridge: str | float = "auto",
-        n_centers: int = 100,
-        standardize: bool = True,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_centers = n_centers
-        self.standardize = standardize
-
-    def _fit_model(self, samples: Samples) -> Callable[[Array], Array]:
-        few = samples.few(self.selection_rows)
-        bases = self._bases(samples, candidate_widths(self.bandwidth, samples, self.widths))
-        basis, self.ridge_ = best_of(few, bases, self._ridges(self.ridges), self._scores)
-        self.bandwidth_ = basis.width
-        return self._fit_chosen(basis, few, samples)
-
-    def _bases(self, samples: Samples, widths: list[float]) -> list[GaussianBasis]:
-        """Functions to choose from, around validation points."""
-        centers = samples.some_val(self.n_centers)
-        return [GaussianBasis(centers, width) for width in widths]
-
-    @abstractmethod
-    def _scores(self, basis: GaussianBasis, few: Samples, ridges: list[float]) -> Array:
-        """Score of each ridge, smaller being better, on points that took no part in the fit."""
-
-    @abstractmethod
-    def _fit_chosen(
-        self, basis: GaussianBasis, few: Samples, samples: Samples
-    ) -> Callable[[Array], Array]:
-        """The ratio with ``ridge_``, fitted to all rows."""

@@ -1,163 +1,147 @@
-"""Training and validation points in common units, in memory or a block of rows at a time."""
+"""Two samples in common units, in memory or in pieces, and distances between their points."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+from sklearn.preprocessing import StandardScaler
 
-from giw.checks import as_members, as_row_pair
+from giw.checks import as_members, as_row_pair, as_rows
 from giw.tables.chunks import BLOCK, Chunks, as_chunks, one_or_more
-from giw.weights.kernels import evenly_spread
 
 Array = NDArray[np.float64]
 Rows = Any  # (n, d); an array, or Chunks where the estimator takes them
-SELECTION_ROWS = 3_000  # rows of each sample that choose bandwidth and penalty
+MOST_MEDIAN_POINTS = 2_000  # 2 million pairs: the median is then known to about 0.1 %
 
 
-@dataclass(frozen=True)
-class Units:
-    """Where each feature has its zero and how large its unit is."""
-
-    shift: Array  # (d,)
-    scale: Array  # (d,)
-
-    def __call__(self, x: NDArray[Any]) -> Array:
-        """Features in these units, in double precision."""
-        return (x.astype(np.float64) - self.shift) / self.scale
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Mean and variance of every feature, and its largest size."""
-
-    mean: Array  # (d,)
-    variance: Array  # (d,)
-    size: Array  # (d,)
-
-    @classmethod
-    def of(cls, rows: Iterable[NDArray[Any]], share: Array) -> Moments:
-        r"""From blocks of rows and the share of each row, in double precision.
-
-        Block by block the means and squares are merged [1]_: no square of a large number is taken,
-        and :math:`\sum x^2 - (\sum x)^2` is never formed.
-
-        References
-        ----------
-        .. [1] Chan, Golub and LeVeque, The American Statistician 37:242-247, 1983.
-        """
-        start, total, mean, squares, size = 0, 0.0, np.zeros(1), np.zeros(1), np.zeros(1)
-        for block in rows:
-            x = block.astype(np.float64)  # (k, d)
-            count = share[start : start + len(x), None]  # (k, 1)
-            here = float(count.sum())
-            middle = (count * x).sum(0) / here
-            gap, part = middle - (mean if start else middle), here / (total + here)
-            squares = squares + (count * np.square(x - middle)).sum(0)
-            squares = squares + np.square(gap) * total * part
-            mean = mean + gap * part if start else middle
-            size = np.maximum(size, np.abs(x).max(0))
-            start, total = start + len(x), total + here
-        return cls(mean, squares / total, size)
+def pair_squares(x: Array, y: Array) -> Array:
+    """Squared distances of (n, d) and (m, d), unchecked, (n, m)."""
+    if x.shape[1] == 1:
+        return np.square(x - y.T)
+    # ‖x‖² + ‖y‖² − 2xᵀy loses digits far from the origin, so the origin moves to the points
+    center = y.mean(0)
+    x, y = x - center, y - center
+    squares = x @ y.T
+    squares *= -2
+    squares += np.square(x).sum(1)[:, None]
+    squares += np.square(y).sum(1)
+    return np.maximum(squares, 0, out=squares)
 
 
-def common_units(train: Moments, val: Moments, *, standardize: bool) -> Units:
+def median_distance(x: Any) -> float:  # of rows (n, d)
+    """Median Euclidean distance between two different rows.
+
+    Beyond 2,000 rows a systematic sample of them stands for all: every k-th row in the order of
+    the row sums, which does not depend on the order in which the rows came. Where more than half
+    of the pairs coincide the median is zero and says nothing about scale; the root mean square
+    distance takes its place: zero only when all rows coincide.
+    """
+    points = as_rows(x, "x").astype(np.float64)
+    distance = pdist(points[evenly_spread(points.sum(-1), MOST_MEDIAN_POINTS)])
+    median = float(np.median(distance)) if len(distance) else 0.0
+    return median or math.sqrt(float(np.square(distance).sum()) / max(len(distance), 1))
+
+
+def evenly_spread(sums: NDArray[Any], most: int) -> NDArray[np.intp]:
+    """Indices of at most ``most`` rows, evenly spread along these sums, one per row.
+
+    They do not depend on the order in which the rows came.
+    """
+    n = len(sums)
+    if n <= most:
+        return np.arange(n)
+    steps = np.arange(most) * n // most + n // (2 * most)
+    return sums.argsort(kind="stable")[np.minimum(steps, n - 1)]
+
+
+def blocks(x: Rows) -> Iterator[NDArray[Any]]:
+    """Consecutive rows, few enough that their features fit in memory, in double precision."""
+    pieces = x if isinstance(x, Chunks) else (x[k : k + BLOCK] for k in range(0, len(x), BLOCK))
+    return (part.astype(np.float64, copy=False) for part in pieces)
+
+
+def common_units(train: Rows, val: Rows, share: Array, *, standardize: bool) -> StandardScaler:
     """Units in which every feature has variance one when both samples count the same.
 
     A feature that is constant over both samples says nothing; its unit is left at one.
     """
-    middle = 0.5 * (train.mean + val.mean)
-    if not standardize:
-        return Units(middle, np.ones_like(middle))
-    around = sum(m.variance + np.square(m.mean - middle) for m in (train, val))
-    spread = np.sqrt(0.5 * around)
-    # the deviations of a constant column are rounding errors of its size
-    varies = spread > 1e-12 * np.maximum(train.size, val.size)
-    return Units(middle, np.where(varies, spread, 1.0))
-
-
-def blocks(x: NDArray[Any] | Chunks) -> Iterator[NDArray[Any]]:
-    """Consecutive rows, few enough that their features fit in memory."""
-    if isinstance(x, Chunks):
-        return iter(x)
-    return (x[start : start + BLOCK] for start in range(0, len(x), BLOCK))
+    units = StandardScaler(with_std=standardize)
+    for part in blocks(train):
+        units.partial_fit(part, sample_weight=np.ones(len(part)))
+    for part, each in zip(blocks(val), blocks(len(train) * share), strict=True):
+        if part.shape[1] != units.n_features_in_:
+            raise ValueError(
+                f"x_train has {units.n_features_in_} features and x_val has {part.shape[1]}; "
+                "both need the same columns in the same order"
+            )
+        units.partial_fit(part, sample_weight=each)
+    return units
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Two samples in common units, and what is needed to choose parameters.
+    """Two samples in common units, and what is needed to choose parameters."""
 
-    Parameters
-    ----------
-    train : matrix or chunks of shape (n, d)
-    val : matrix or chunks of shape (m, d)
-        Of membership above zero.
-    share : array of shape (m,)
-        Membership divided by its sum.
-    """
-
-    train: Rows
-    val: Rows
-    share: Array
-    units: Units
+    train: Rows  # (n, d); a matrix or chunks
+    val: Rows  # (m, d), of membership above zero
+    share: Array  # (m,), membership divided by its sum
+    units: StandardScaler
     dtype: Any = np.float64  # of what came in
 
     @classmethod
     def of(cls, x_train: Any, x_val: Any, val_weight: Any | None, standardize: bool) -> Samples:
         """From what a user passes to ``fit``."""
-        train: NDArray[Any] | Chunks
-        val: NDArray[Any] | Chunks
+        train: Rows
+        val: Rows
         if as_chunks(x_train, "x_train") is None and as_chunks(x_val, "x_val") is None:
             train, val = as_row_pair(x_train, x_val)
         else:
             train, val = one_or_more(x_train, "x_train"), one_or_more(x_val, "x_val")
-        member = as_members(val_weight, (len(val),)).astype(np.float64)
-        val = val.where(member > 0) if isinstance(val, Chunks) else val[member > 0]
-        share = member[member > 0] / member.sum()
-        of_train = Moments.of(blocks(train), np.full(len(train), 1 / len(train)))
-        of_val = Moments.of(blocks(val), share)
-        if len(of_train.mean) != len(of_val.mean):
-            raise ValueError(
-                f"x_train has {len(of_train.mean)} features and x_val has {len(of_val.mean)}; "
-                "both need the same columns in the same order"
-            )
-        units = common_units(of_train, of_val, standardize=standardize)
-        a, b = (x.through(units) if isinstance(x, Chunks) else units(x) for x in (train, val))
+        member = as_members(val_weight, (len(val),))
+        counts = member > 0
+        val = val.where(counts) if isinstance(val, Chunks) else val[counts]
+        share = member[counts] / member.sum()
+        units = common_units(train, val, share, standardize=standardize)
         dtype = np.float64 if isinstance(train, Chunks) else train.dtype
-        return cls(a, b, share, units, dtype)
-
-    def some_train(self, most: int) -> Array:
-        """At most so many training points, evenly spread."""
-        return _rows(self.train, evenly_spread(self._sums[0], most))
+        return cls(_through(units, train), _through(units, val), share, units, dtype)
 
     def some_val(self, most: int) -> Array:
         """At most so many validation points, evenly spread."""
         return _rows(self.val, evenly_spread(self._sums[1], most))
 
-    def few(self, most: int = SELECTION_ROWS) -> Samples:
-        """At most so many rows of each: enough to choose a bandwidth and a penalty."""
+    def some_of_both(self, most: int) -> Array:
+        """At most so many points of each sample, evenly spread."""
+        some = self.few(most)
+        return np.concatenate([some.train, some.val])
+
+    def few(self, most: int) -> Samples:
+        """At most so many rows of each, evenly spread, with the shares of those."""
+        train = _rows(self.train, evenly_spread(self._sums[0], most))
         share = self.share[evenly_spread(self._sums[1], most)]
-        return Samples(self.some_train(most), self.some_val(most), share / share.sum(), self.units)
+        return Samples(train, self.some_val(most), share / share.sum(), self.units)
 
     @property
     def can_hold_out(self) -> bool:
         """Whether a validation point can be left out and others remain: at least three."""
         return len(self.share) >= 3 and float(self.share.max()) < 0.9
 
-    def val_blocks(self) -> Iterator[tuple[Array, Array]]:
-        """Validation points and their shares, a block at a time."""
-        return zip(blocks(self.val), blocks(self.share), strict=True)
-
     @cached_property
-    def _sums(self) -> tuple[Array, Array]:
-        train, val = (
-            np.concatenate([b.sum(-1) for b in blocks(x)]) for x in (self.train, self.val)
-        )
-        return train, val
+    def _sums(self) -> list[Array]:
+        both = self.train, self.val
+        return [np.concatenate([part.sum(-1) for part in blocks(x)]) for x in both]
+
+
+def _through(units: StandardScaler, x: Rows) -> Rows:
+    if isinstance(x, Chunks):
+        return x.through(lambda part: units.transform(part.astype(np.float64)))
+    return units.transform(x.astype(np.float64))
 
 
 def _rows(x: Rows, index: NDArray[np.intp]) -> Array:

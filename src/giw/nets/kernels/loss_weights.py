@@ -11,6 +11,7 @@ Needs Triton, which comes with torch for CUDA; without it nothing here is used.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -19,7 +20,6 @@ from torch import Tensor
 from giw.nets.kernels import loss_weights_kernel as kernels
 from giw.nets.kernels.launch import reaches
 from giw.objective.in_step_weights import ask_first
-from giw.weights.quadratic import sum_bounds
 
 LARGEST = 256  # training points: the kernel matrix must fit one multiprocessor
 WARPS = 8
@@ -80,7 +80,7 @@ class _LossWeights(torch.autograd.Function):
         out = torch.empty_like(x_train)
         matrix = x_train.new_empty(problems, LARGEST, LARGEST // 2)
         vector = x_train.new_empty(problems, LARGEST)
-        low, high = sum_bounds(n)
+        low, high = math.sqrt(n), 2 * n - math.sqrt(n)  # of the sum of weights
         kernels.solve[(problems,)](
             x_train, x_val.contiguous(), val_weight.contiguous(), matrix, vector, out,
             n, x_val.shape[1], width, ridge, upper, low, high, n_steps,
