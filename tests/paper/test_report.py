@@ -7,7 +7,7 @@ from tests.paper.made_up import made_up
 from giw.paper.frame import gather
 from giw.paper.plan import Run, plan
 from giw.paper.report import in_one_sentence, paper_report, report_folder
-from giw.paper.rows import Store
+from giw.paper.rows import Store, encode
 
 METHODS = ["giw", "diw", "pooled", "val_only"]
 
@@ -31,20 +31,19 @@ def fill(folder):
         grid += plan(**noise, methods=["giw"], variants=[variant], trials=2)
     grid += plan(**noise, methods=["giw", "diw"], protocols=["published"], trials=2)
     grid += plan(**few, methods=["giw"], trials=1, epochs=20)
-    store = Store(folder)
-    for run in grid:
-        if (run.method, run.shift, run.trial) != ("diw", "support", 1):
-            store.write(made_up(run, rich=True))
-    return store
+    lacking = ("diw", "support", 1)
+    Store(folder).write(
+        [made_up(run, rich=True) for run in grid if (run.method, run.shift, run.trial) != lacking]
+    )
+    damaged = made_up(Run("mnist", "iii", "support", "giw", 9, epochs=12))
+    (folder / f"{damaged.run.key}.json").write_text(encode(damaged)[:200])
+    (folder / "notes.json").write_text("{}")
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    store = fill(folder)
-    broken = store.path(Run("mnist", "iii", "support", "giw", 2, epochs=12))
-    broken.write_text(broken.read_text()[:200])
-    (folder / "notes.json").write_text("{}")
+    fill(folder)
     return report_folder(folder)
 
 
@@ -82,7 +81,7 @@ def test_damaged_files_are_named_and_the_rest_is_reported(report, written):
     page = Reader((written / "report.html").read_text(encoding="utf-8")).words
     assert len(report.damaged) == 2
     assert "2 files are damaged or no result" in page
-    for name in ("mnist-iii-support-giw-honest-e12-s0-t2.json", "notes.json"):
+    for name in ("mnist-iii-support-giw-honest-e12-s0-t9.json", "notes.json"):
         assert name in page
     assert f"{report.n_results} results were read" in page
 
@@ -97,10 +96,7 @@ def test_experiments_stand_apart(report):
 
 
 def test_the_same_results_give_the_same_bytes_wherever_they_lie(written, tmp_path):
-    store = fill(tmp_path / "elsewhere")
-    broken = store.path(Run("mnist", "iii", "support", "giw", 2, epochs=12))
-    broken.write_text(broken.read_text()[:200])
-    (tmp_path / "elsewhere" / "notes.json").write_text("{}")
+    fill(tmp_path / "elsewhere")
     report_folder(tmp_path / "elsewhere").write(tmp_path / "again")
     for path in sorted(p for p in written.rglob("*") if p.is_file()):
         assert (tmp_path / "again" / path.relative_to(written)).read_bytes() == path.read_bytes()

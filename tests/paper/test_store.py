@@ -1,5 +1,4 @@
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.paper.plan import Run
-from giw.paper.rows import Result, Store
+from giw.paper.rows import Result, Store, encode, for_figures
 
 RUN = Run("mnist", "iii", "support", "giw", 0)
+RUNS = [replace(RUN, shift=s, trial=t) for s in ("class_prior_10", "support") for t in (0, 1)]
 
 
 def result(run=RUN, **changes):
@@ -18,23 +18,49 @@ def result(run=RUN, **changes):
     return Result(run, **(values | changes))
 
 
-def test_a_result_comes_back_as_it_went(tmp_path):
+@pytest.fixture
+def store(tmp_path):
     store = Store(tmp_path)
-    assert not store.has(RUN)
-    back = store.read(store.write(result()))
-    assert store.has(RUN)
-    assert back.run == RUN
-    assert back.split == {"alpha": 0.4}
-    np.testing.assert_allclose(back.curve, result().curve, atol=1e-6)
-    assert back.accuracy == pytest.approx(np.mean(np.linspace(0.5, 0.9, 20)[-10:]), abs=1e-6)
+    store.write([result(run) for run in RUNS])
+    return store
 
 
-def test_the_checksum_notices_one_changed_digit(tmp_path):
-    store = Store(tmp_path)
-    path = store.write(result())
-    path.write_text(path.read_text().replace('"seconds":1.5', '"seconds":1.6'))
-    with pytest.raises(ValueError, match=f"{path.name} was altered"):
-        store.read(path)
+def test_results_come_back_as_they_went_from_a_file_for_each_setting(store):
+    assert [p.name for p in store.files()] == [
+        *("mnist-iii-class_prior_10.jsonl", "mnist-iii-support.jsonl")
+    ]
+    good, bad = Store(store.folder).read_all()
+    assert bad == []
+    assert [r.run for r in good] == RUNS
+    for r in good:
+        assert r.split == {"alpha": 0.4}
+        np.testing.assert_allclose(r.curve, result().curve, atol=1e-6)
+        assert r.accuracy == pytest.approx(np.mean(np.linspace(0.5, 0.9, 20)[-10:]), abs=1e-6)
+
+
+def test_what_is_written_is_done_whoever_wrote_it(store):
+    more = replace(RUN, trial=7)
+    assert all(store.has(run) for run in RUNS)
+    assert not store.has(more)
+    Store(store.folder).write([result(more)])  # another process
+    assert store.has(more)
+
+
+def test_writing_again_adds_replaces_and_changes_no_other_byte(store):
+    path = store.path(RUN)
+    whole = path.read_bytes()
+    store.write([result(run) for run in reversed(RUNS)])
+    assert path.read_bytes() == whole
+    store.write([result(RUN, seconds=99.0)])
+    seconds = [json.loads(line)["seconds"] for line in path.read_text().splitlines()]
+    assert seconds == [99.0, 1.5]
+
+
+def test_files_of_a_single_run_as_the_first_version_wrote_them_are_read(store):
+    more = replace(RUN, trial=3)
+    (store.folder / f"{more.key}.json").write_text(encode(result(more)) + "\n")
+    assert store.has(more)
+    assert {r.run for r in store.read_all()[0]} == {*RUNS, more}
 
 
 @given(st.data())
@@ -42,7 +68,7 @@ def test_the_checksum_notices_one_changed_digit(tmp_path):
 def test_no_damage_is_read_as_a_result(tmp_path_factory, data):
     """Cut the file anywhere, or replace any byte: it is refused, or it is the same result."""
     store = Store(tmp_path_factory.mktemp("store"))
-    path = store.write(result())
+    (path,) = store.write([result()])
     whole = path.read_bytes()
     position = data.draw(st.integers(0, len(whole) - 1))
     if data.draw(st.booleans()):
@@ -58,13 +84,31 @@ def test_no_damage_is_read_as_a_result(tmp_path_factory, data):
         assert path.name in bad[0]
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"format": 1}', '{"format": 2, "crc32": 0}', "nul"])
-def test_other_files_are_named_and_the_rest_is_read(tmp_path, text):
-    store = Store(tmp_path)
-    store.write(result())
-    (tmp_path / "stranger.json").write_text(text)
+def test_a_damaged_row_is_named_with_its_line_set_aside_and_done_again(store):
+    path = store.path(RUNS[0])
+    first, second = path.read_text().splitlines()
+    path.write_text(first.replace("1.5", "1.6") + "\n" + second + "\n")
+    stranger = store.folder / "stranger.json"
+    stranger.write_text("{}")
     good, bad = store.read_all()
-    assert [r.run for r in good] == [RUN]
+    assert len(good) == 3
+    assert len(bad) == 2
+    assert "stranger.json is no result" in bad[0]
+    assert f"{path.name}, line 1, was altered" in bad[1]
+    store.write([result(RUN)])  # what is damaged stays until it is set aside
+    assert sorted(store.set_damaged_aside()) == sorted(bad)
+    assert not stranger.exists()
+    assert [run for run in RUNS if not store.has(run)] == [RUNS[0]]
+    aside = {p.name: p.read_text() for p in (store.folder / "set_aside").iterdir()}
+    assert aside == {path.name: first.replace("1.5", "1.6") + "\n", "stranger.json": "{}\n"}
+    assert store.set_damaged_aside() == []
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": 1}', '{"format": 2, "crc32": 0}', "nul"])
+def test_other_files_are_named_and_the_rest_is_read(store, text):
+    (store.folder / "stranger.json").write_text(text)
+    good, bad = store.read_all()
+    assert len(good) == len(RUNS)
     assert len(bad) == 1
     assert "stranger.json" in bad[0]
 
@@ -75,26 +119,28 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_nan_is_not_written(tmp_path):
-    store = Store(tmp_path)
     with pytest.raises(ValueError, match="JSON"):
-        store.write(result(split={"alpha": float("nan")}))
-    assert not store.has(RUN)
-    assert [p for p in tmp_path.iterdir() if p.is_file()] == []
+        Store(tmp_path).write([result(split={"alpha": float("nan")})])
+    assert Store(tmp_path).files() == []
 
 
-def test_no_file_of_a_job_has_its_name_before_all_are_on_the_disk(tmp_path, monkeypatch):
-    runs = [replace(RUN, trial=trial) for trial in range(3)]
-    named = []
+def test_only_arrays_that_a_figure_needs_are_kept():
+    names = ("kernels", "kernels_shape", "train_images", "p_value", "score", "inside", "other")
+    extra = {name: [1.0] for name in names}
 
-    def flush(_):
-        named.append(len(list(tmp_path.glob("*.json"))))
+    def kept(*run, **more):
+        return set(for_figures(Run(*run, **more), extra))
 
-    monkeypatch.setattr(os, "fsync", flush)
-    Store(tmp_path).write_all([result(run) for run in runs])
-    assert named[:3] == [0, 0, 0]
-    assert len(Store(tmp_path).read_all()[0]) == 3
+    scores = {"p_value", "score", "inside"}
+    kernels = {"kernels", "kernels_shape"}
+    assert kept("color_mnist", "iii", "support", "giw", 0) == scores | kernels | {"train_images"}
+    assert kept("color_mnist", "iii", "support", "giw", 1) == scores
+    assert kept("color_mnist", "iii", "label_noise_0.2", "dann", 0) == kernels
+    assert kept("color_mnist", "iii", "label_noise_0.4", "dann", 0) == set()
+    assert kept("mnist", "iii", "support", "giw", 0, "published") == scores
+    assert kept("mnist", "iii", "support", "giw", 0, variant="oracle") == set()
 
 
-def test_the_file_is_plain_json(tmp_path):
-    path = Store(tmp_path).write(result())
-    assert json.loads(path.read_text())["run"]["method"] == "giw"
+def test_whole_numbers_are_stored_short():
+    images = {"train_images": [0.0, 255.0, 0.5]}
+    assert '"train_images":[0,255,0.5]' in encode(result(extra=images))

@@ -39,7 +39,7 @@ def small_place(folder: Path) -> Place:
 
 def tiny_jobs() -> list[Job]:
     few = {"datasets": ["mnist"], "cases": ["iii"], "shifts": ["label_noise_0.2"]}
-    return group(plan(**few, methods=METHODS, trials=2, epochs=2))
+    return group(plan(**few, methods=METHODS, trials=2, epochs=2, scale="laptop"))
 
 
 def run_tiny_grid(folder: Path, **choice) -> list[Done]:

@@ -88,14 +88,14 @@ def fill(name: str, write: Callable[[int], None], read: Callable[[], int], step:
 
 
 def fill_all(place: Path, step: int) -> Iterator[Filled]:
-    """Checkpoints, results, packs, saved models and pages."""
+    """Checkpoints, results, saved models and pages."""
     store = Checkpoint(place / "run", {})
 
     def save(version: int) -> None:
         store.save(Saved("train", version, {"params": {"a": torch.ones(2)}}, {}))
 
     yield fill("checkpoint", save, lambda: store.load().epoch, step)
-    results, packs = Store(place / "results"), Store(place / "packs")
+    results = Store(place / "results")
 
     def version_of(version: int):
         return [replace(result, seconds=float(version)) for result in some_results()]
@@ -106,13 +106,9 @@ def fill_all(place: Path, step: int) -> Iterator[Filled]:
         return -1 if bad else int(version)
 
     def write_results(version: int) -> None:
-        results.write_all(version_of(version))
-
-    def write_packs(version: int) -> None:
-        packs.pack(version_of(version))
+        results.write(version_of(version))
 
     yield fill("results of a job", write_results, lambda: seen(results), step)
-    yield fill("packed results", write_packs, lambda: seen(packs), step)
     rows, labels = np.arange(12.0)[:, None], np.arange(12) % 2
     model = giw.GIWClassifier(nn.Linear(1, 2), method="train_only", max_epochs=1, random_state=0)
     model.fit(rows, labels, X_val=rows, y_val=labels)

@@ -197,7 +197,7 @@ def read_results(content, folder):
     for line in bad:
         if len(line.splitlines()) != 1:
             raise AssertionError(f"not one line: {line!r}")
-    Store(folder / "packed").pack(good)
+    Store(folder / "packed").write(good)
     found = {path.name for path in folder.iterdir()}
     if not found <= {"store", "packed"}:
         raise AssertionError(f"{found} were written outside their folder")

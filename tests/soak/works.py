@@ -98,7 +98,7 @@ class Grid:
         store = Store(folder)
         with told(folder):
             store.forget_finished(runs)
-            store.set_damaged_aside(runs)
+            store.set_damaged_aside()
             jobs = group(run for run in runs if not store.has(run))
             list(parallel.run_jobs(jobs, tiny_grid.small_place(folder)))
 
@@ -116,7 +116,7 @@ class Grid:
 
     @staticmethod
     def started(folder: Path) -> bool:
-        return any(folder.glob("*.json"))
+        return any(folder.glob("*.jsonl"))
 
 
 class SharedGrid(Grid):

@@ -142,7 +142,7 @@ def run(
             parallel.runner_of(name, place)
         notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
         store.forget_finished(runs)
-        notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside(runs)]
+        notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside()]
         say_notes(notes, quiet=quiet)
         view, words = _look_ahead(store, runs, device, processes)
         if not quiet:
@@ -202,10 +202,6 @@ def report(
     tables: Annotated[
         bool, typer.Option("--tables", "-t", help="Print all tables and write nothing.")
     ] = False,
-    pack: Annotated[
-        Path | None,
-        typer.Option(help="Copy the results to this folder instead, one small file per setting."),
-    ] = None,
 ) -> None:
     """Draw tables and figures from stored results: no GPU, no data set, no training.
 
@@ -218,19 +214,12 @@ def report(
     with one_line_errors("giw paper report"):
         from giw.pages.tables import text_sheet
         from giw.paper.report import paper_report, paper_sheets
-        from giw.paper.rows import Store, read_folder
+        from giw.paper.rows import read_folder
 
         try:
             found, damaged = read_folder(results)
             for line in damaged:
                 typer.echo(f"not used: {line}", err=True)
-            if pack is not None:
-                written = Store(pack).pack(found)
-                size = sum(path.stat().st_size for path in written) / 1e6
-                typer.echo(
-                    f"{len(found)} results in {len(written)} files of {size:.2f} MB; see {pack}/"
-                )
-                return
             if tables:
                 typer.echo("\n".join(map(text_sheet, paper_sheets(found))))
                 return

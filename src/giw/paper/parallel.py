@@ -95,7 +95,7 @@ def run_job(job: Job, place: Place) -> Done:
         try:
             unfinished = store.unfinished(runs)
             results = runner_of(job.first.dataset, place).run(Job(runs), checkpoint=unfinished)
-            store.write_all(results)
+            store.write(results)
             forget(unfinished)
         except (ValueError, OSError, RuntimeError) as error:
             return Done(job, 0, f"{type(error).__name__}: {error}")

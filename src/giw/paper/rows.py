@@ -1,7 +1,6 @@
-"""Results on disk: one row of JSON for each run, written whole or not at all.
+"""Results on disk: a line of JSON for each run, a file for each setting, written whole or not.
 
-A run is one file while a grid is at work. For keeping, runs are packed: the same JSON, one line for
-each run, in one file for each setting. A folder may hold both.
+Version 0.1.0 wrote a file for each run besides; such files are a line long and are read alike.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from giw.paper.plan import Run
-from giw.writing import whole_file, write_whole
+from giw.writing import write_whole
 
 FORMAT = 1
 LAST = 10  # epochs that the paper averages over
@@ -99,8 +98,8 @@ def for_figures(run: Run, extra: Mapping[str, list[float]]) -> dict[str, list[fl
 class Store:
     """A folder of results.
 
-    Every result is written to a temporary file, flushed to the disk and renamed, so that a reader
-    sees all of it or nothing; it carries a checksum of itself. Processes may share a folder: each
+    A file is written beside the old one, flushed to the disk and renamed, so that a reader sees all
+    of it or nothing; each line carries a checksum of itself. Processes may share a folder: each
     locks a run before it starts, and a lock ends with its process.
 
     Parameters
@@ -111,87 +110,57 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._packed: dict[Path, tuple[tuple[int, int], set[str]]] = {}
+        self._keys: dict[Path, tuple[tuple[int, int], set[str]]] = {}
 
     def path(self, run: Run) -> Path:
-        """Where the result of a run is while it is not packed."""
-        return self.folder / f"{run.key}.json"
+        """The file of a run's setting."""
+        return self.folder / f"{run.dataset}-{run.case}-{run.shift}.jsonl"
+
+    def files(self) -> list[Path]:
+        """All files that may hold results."""
+        return sorted(self.folder.glob("*.json")) + sorted(self.folder.glob("*.jsonl"))
 
     def has(self, run: Run) -> bool:
-        """Whether a run is done, in a file of its own or packed."""
-        return self.path(run).exists() or any(run.key in keys for keys in self._packed_keys())
+        """Whether a run is done; files are read again only where they have changed."""
+        for path in (self.folder / f"{run.key}.json", self.path(run)):
+            if path.exists():
+                stat = path.stat()
+                stamp = stat.st_mtime_ns, stat.st_size
+                if self._keys.get(path, (None,))[0] != stamp:
+                    keys = {row.result.run.key for row in read_rows(path) if row.result}
+                    self._keys[path] = stamp, keys
+                if run.key in self._keys[path][1]:
+                    return True
+        return False
 
-    def write(self, result: Result) -> Path:
-        """Write one result, whole or not at all."""
-        return self.write_all([result])[0]
+    def write(self, results: Sequence[Result]) -> list[Path]:
+        """Add results to the files of their settings; a run that is there already is replaced.
 
-    def write_all(self, results: Sequence[Result]) -> list[Path]:
-        """Write results that were made together, all but at once.
-
-        All are on the disk before the first gets its name, so that a process killed at any moment
-        leaves practically always all or none: trials trained side by side with others round
-        otherwise than alone, and a half-written job would be finished with other neighbours.
+        Trials that were trained side by side are of one setting and so are written all or none:
+        they round otherwise than alone, and a half-written job would be finished with other
+        neighbours. Lines are sorted: the same results give the same bytes.
         """
-        paths = [self.path(result.run) for result in results]
-        with ExitStack() as named_at_the_end:
-            for path, result in zip(paths, results, strict=True):
-                file = named_at_the_end.enter_context(whole_file(path))
-                file.write(encode(result).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-        return paths
-
-    def read(self, path: Path) -> Result:
-        """Read one result; a file that is damaged or not ours is a ValueError that says why."""
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path.name} cannot be read: {error}") from None
-        return decode(text, path.name)
+        new: dict[Path, dict[str, str]] = {}
+        for result in results:
+            new.setdefault(self.path(result.run), {})[result.run.key] = encode(result) + "\n"
+        for path, lines in new.items():
+            with self._locked(path.stem):
+                old = read_rows(path) if path.exists() else []
+                kept = {row.result.run.key: row.text for row in old if row.result} | lines
+                damaged = [row.text for row in old if not row.result]
+                write_whole(path, "".join([*(kept[key] for key in sorted(kept)), *damaged]))
+        return sorted(new)
 
     def read_all(self) -> tuple[list[Result], list[str]]:
         """All good results in a fixed order, and one line for each file or row that is not one."""
         if not self.folder.is_dir():
             raise ValueError(f"{self.folder} is no folder of results; run giw paper run first")
-        good, bad = [], []
-        for path in sorted(self.folder.glob("*.json")):
-            try:
-                good.append(self.read(path))
-            except ValueError as error:
-                bad.append(str(error))
-        alone = {result.run.key for result in good}
-        for path in self.packs():
-            for row in read_pack(path):
-                if row.result is None:
-                    bad.append(row.error)
-                elif row.result.run.key not in alone:
-                    good.append(row.result)
-        return good, bad
-
-    def packs(self) -> list[Path]:
-        """The files of packed results."""
-        return sorted(self.folder.glob("*.jsonl"))
-
-    def pack(self, results: Iterable[Result]) -> list[Path]:
-        """Add results to one file for each setting, with the arrays that figures need and no more.
-
-        A run that is packed already is replaced. Rows are sorted, so the same results give the
-        same bytes.
-        """
-        by_pack: dict[Path, dict[str, Result]] = {}
-        for result in results:
-            run = result.run
-            path = self.folder / f"{run.dataset}-{run.case}-{run.shift}.jsonl"
-            by_pack.setdefault(path, {})[run.key] = result
-        for path, new in by_pack.items():
-            old = [row.result for row in read_pack(path) if row.result] if path.exists() else []
-            rows = {result.run.key: result for result in old} | new
-            kept = [
-                replace(rows[key], extra=for_figures(rows[key].run, rows[key].extra))
-                for key in sorted(rows)
-            ]
-            write_whole(path, "".join(encode(result) + "\n" for result in kept))
-        return sorted(by_pack)
+        rows = [row for path in self.files() for row in read_rows(path)]
+        good: dict[str, Result] = {}
+        for row in rows:
+            if row.result:
+                good.setdefault(row.result.run.key, row.result)
+        return list(good.values()), [row.error for row in rows if row.result is None]
 
     def unfinished(self, runs: Sequence[Run]) -> Path:
         """Where training of runs that are done side by side is saved until they are written."""
@@ -203,62 +172,43 @@ class Store:
             if any(path.name.startswith(f"{run.key}-") and self.has(run) for run in runs):
                 path.unlink(missing_ok=True)
 
-    def set_damaged_aside(self, runs: Iterable[Run]) -> list[str]:
-        """Move damaged files and rows of these runs out of the way, so that they are done again.
+    def set_damaged_aside(self) -> list[str]:
+        """Move damaged rows out of the way, so that their runs are done again.
 
         Returns one line for each, with its reason.
         """
-        moved, aside = [], self.folder / "set_aside"
-        for run in runs:
-            path = self.path(run)
-            try:
-                if path.exists():
-                    self.read(path)
-            except ValueError as error:
-                aside.mkdir(parents=True, exist_ok=True)
-                os.replace(path, aside / path.name)
-                moved.append(str(error))
-        for path in self.packs():
-            rows = read_pack(path)
-            damaged = [row for row in rows if row.result is None]
-            if damaged:
-                there = aside / path.name
-                before = there.read_text(encoding="utf-8") if there.exists() else ""
-                write_whole(there, before + "".join(row.text + "\n" for row in damaged))
-                whole = [row.text + "\n" for row in rows if row.result is not None]
-                write_whole(path, "".join(whole))
-                moved += [row.error for row in damaged]
+        moved = []
+        for path in self.files():
+            with self._locked(path.stem):
+                rows = read_rows(path)
+                damaged = [row for row in rows if row.result is None]
+                if damaged:
+                    aside = self.folder / "set_aside" / path.name
+                    before = aside.read_text(encoding="utf-8") if aside.exists() else ""
+                    write_whole(aside, before + "".join(row.text for row in damaged))
+                    write_whole(path, "".join(row.text for row in rows if row.result))
+                    moved += [row.error for row in damaged]
+                if len(damaged) == len(rows):
+                    path.unlink()
         return moved
 
     @contextmanager
     def lock(self, run: Run) -> Iterator[bool]:
         """Try to be the only process that works on a run; yields whether that worked."""
-        path = self.folder / "locks" / f"{run.key}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, blocking=False)
         try:
-            lock.acquire()
+            with self._locked(run.key, blocking=False):
+                yield True
         except Timeout:
             yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
 
-    def _packed_keys(self) -> Iterator[set[str]]:
-        """Keys of the good rows of each pack, read again only where the file has changed."""
-        for path in self.packs():
-            stat = path.stat()
-            stamp = stat.st_mtime_ns, stat.st_size
-            if self._packed.get(path, (None,))[0] != stamp:
-                keys = {row.result.run.key for row in read_pack(path) if row.result}
-                self._packed[path] = stamp, keys
-            yield self._packed[path][1]
+    def _locked(self, name: str, *, blocking: bool = True) -> FileLock:
+        path = self.folder / "locks" / f"{name}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(path, blocking=blocking)
 
 
 def read_folder(folder: str | os.PathLike[str]) -> tuple[list[Result], list[str]]:
-    """Results of a folder, and a line for each damaged file; ValueError where there is none."""
+    """Results of a folder, and a line for each damaged row; ValueError where there is none."""
     results, damaged = Store(folder).read_all()
     if not results:
         found = f"none of its {len(damaged)} files is whole: {damaged[0]}" if damaged else "empty"
@@ -266,26 +216,27 @@ def read_folder(folder: str | os.PathLike[str]) -> tuple[list[Result], list[str]
     return results, damaged
 
 
-class PackedRow(NamedTuple):
-    """A line of a packed file: its text, and the result or what is wrong with it."""
+class StoredRow(NamedTuple):
+    """A line of a file with its end, and the result or what is wrong with it."""
 
     text: str
     result: Result | None
     error: str = ""
 
 
-def read_pack(path: Path) -> list[PackedRow]:
-    """All rows of a packed file, good and damaged."""
+def read_rows(path: Path) -> list[StoredRow]:
+    """All rows of a file, good and damaged."""
     try:
         lines = path.read_bytes().decode("utf-8", errors="replace").rstrip("\n").split("\n")
     except OSError as error:
-        return [PackedRow("", None, f"{path.name} cannot be read: {error}")]
+        return [StoredRow("", None, f"{path.name} cannot be read: {error}")]
     rows = []
     for number, line in enumerate(lines, start=1):
+        name = path.name if path.suffix == ".json" else f"{path.name}, line {number},"
         try:
-            rows.append(PackedRow(line, decode(line, f"{path.name}, line {number},")))
+            rows.append(StoredRow(line + "\n", decode(line, name)))
         except ValueError as error:
-            rows.append(PackedRow(line, None, str(error)))
+            rows.append(StoredRow(line + "\n", None, str(error)))
     return rows
 
 
@@ -294,9 +245,13 @@ def read_pack(path: Path) -> list[PackedRow]:
 
 def encode(result: Result) -> str:
     """A result as one line of JSON with a checksum of itself."""
+    curve = [_short(round(float(value), 6)) for value in result.curve]
+    if result.n_test is not None:  # changes in the number of right answers are short
+        right = np.rint(result.curve * result.n_test).astype(int)
+        curve = [int(step) for step in np.diff(right, prepend=0)]
     body = {
         "run": result.run.as_dict(),
-        "curve": _curve_numbers(result),
+        "curve": curve,
         "seconds": round(result.seconds, 3),
         "split": {name: round(value, 6) for name, value in result.split.items()},
         "weights": {name: round(value, 6) for name, value in result.weights.items()},
@@ -307,14 +262,6 @@ def encode(result: Result) -> str:
         body["n_test"] = result.n_test
     whole = {"format": FORMAT, "crc32": _crc(body), **body}
     return json.dumps(whole, allow_nan=False, separators=(",", ":"))
-
-
-def _curve_numbers(result: Result) -> list[float]:
-    """Accuracies; where the number of test points is known, changes in the number of right ones."""
-    if result.n_test is None:
-        return [_short(round(float(value), 6)) for value in result.curve]
-    right = np.rint(result.curve * result.n_test).astype(int)
-    return [int(step) for step in np.diff(right, prepend=0)]
 
 
 def decode(text: str, name: str) -> Result:
@@ -343,7 +290,10 @@ def decode(text: str, name: str) -> Result:
 
 def _result(values: dict[str, Any]) -> Result:
     """From values whose checksum fits, which is no proof of anything else."""
-    split, weights = (_numbers(values[part], part) for part in ("split", "weights"))
+    numbers = {}
+    for part in ("split", "weights"):
+        array = _array(list(values[part].values()), part)
+        numbers[part] = dict(zip(values[part], array.tolist(), strict=True))
     about = dict(values["about"])
     if not all(isinstance(value, str) for value in about.values()):
         raise ValueError("about must hold text")
@@ -357,11 +307,7 @@ def _result(values: dict[str, Any]) -> Result:
     extra = {name: _array(part, name).tolist() for name, part in values["extra"].items()}
     (seconds,) = _array([values["seconds"]], "seconds")
     run = Run.from_dict(values["run"])
-    return Result(run, curve, float(seconds), split, weights, about, extra, n_test)
-
-
-def _numbers(values: dict[str, Any], name: str) -> dict[str, float]:
-    return dict(zip(values, _array(list(values.values()), name).tolist(), strict=True))
+    return Result(run, curve, float(seconds), **numbers, about=about, extra=extra, n_test=n_test)
 
 
 def _array(values: Any, name: str) -> NDArray[np.float64]:
