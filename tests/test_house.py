@@ -13,6 +13,7 @@ MOST = {
     "weights": 1_500,
     "tables": 1_800,
     "cli": 1_550,
+    "support": 900,
 }
 
 

@@ -2,14 +2,13 @@
 
 from giw.support.combine import conformal_p, evidence, mean_evidence
 from giw.support.neighbours import nearest
-from giw.support.one_class_svm import OSVM, PUBLISHED_THRESHOLDS
+from giw.support.one_class_svm import PUBLISHED_THRESHOLDS
 from giw.support.scores import KNN
 from giw.support.split import SupportSplit, soft_membership
 from giw.support.splitter import SupportSplitter
 
 __all__ = [
     "KNN",
-    "OSVM",
     "PUBLISHED_THRESHOLDS",
     "SupportSplit",
     "SupportSplitter",

@@ -1,4 +1,4 @@
-"""From scores to p-values, and from several p-values to one."""
+"""From scores and from unseen levels to p-values, and from several p-values to one."""
 
 from __future__ import annotations
 
@@ -66,3 +66,47 @@ def mean_evidence(
     spread = np.maximum(variance, np.median(variance) / MOST) + TINY
     share = spread.min() / spread
     return np.asarray(share / share.sum() @ np.stack(each))
+
+
+class Levels:
+    """How rare an unseen level is where nothing shifts.
+
+    A training row that is held out shows an unseen level where it alone has that level. Their
+    share, column by column, is the score: a code with thousands of levels has many such rows, a
+    column with three hospitals none.
+
+    Parameters
+    ----------
+    counts : int array of shape (n, c)
+        Training rows that have the same level as each training row, itself among them.
+    """
+
+    def __init__(self, counts: NDArray[np.int64]) -> None:
+        self.lone_share = (counts == 1).mean(axis=0)  # (c,)
+        self.score = self._score(counts == 1)  # (n,) of held-out training rows
+
+    def p_value(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Share of held-out training rows with an unseen level as rare as this one, or 1, (m,).
+
+        ``counts`` of shape (m, c) says how many training rows have the same level.
+        """
+        score = self._score(counts == 0)
+        return np.where(score > -1, conformal_p(score, self.score), 1.0)
+
+    def put_first(
+        self, p_value: NDArray[np.float64], others: NDArray[np.float64], level: float
+    ) -> NDArray[np.float64]:
+        """Points with a rare unseen level come first, and others share what they leave of p, (m,).
+
+        A point is flagged where its ``p_value`` is at most ``level``. Among held-out rows that is a
+        share f, so that f + (1 - f) p is a p-value for the others. Flags that are more common than
+        ``level`` say nothing.
+        """
+        flagged = (self.score > -1) & (conformal_p(self.score, self.score) <= level)
+        share = float(flagged.mean())
+        rest = share + (1 - share) * others
+        return np.where(p_value <= level, np.minimum(p_value, others), rest)
+
+    def _score(self, unseen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Minus the share of the rarest kind of unseen level, or -1 without one."""
+        return -np.where(unseen, self.lone_share, 1.0).min(axis=1)

@@ -16,11 +16,6 @@ MANY_VALUES = 16  # a column with more different values measures something; fewe
 LOOKED_AT = 2_000  # rows in which they are counted: a column of numbers shows many at once
 
 
-def is_text(value: Any) -> bool:
-    """Whether this is an array of objects or of text, and no matrix of numbers."""
-    return isinstance(value, np.ndarray) and value.dtype.kind in "OUS"
-
-
 def on_host(value: Any) -> NDArray[Any]:
     """A numpy array of what may be a tensor, a series or a list."""
     return np.asarray(value.detach().cpu().numpy() if is_tensor(value) else value)
@@ -41,11 +36,6 @@ def unit_norm(z: Matrix) -> Matrix:
     """Every row divided by its Euclidean length; a row of zeros stays as it is."""
     length = ((z * z).sum(1) ** 0.5)[:, None]
     return z / (length + (length == 0))
-
-
-def column_norms(z: Matrix) -> NDArray[np.float64]:
-    """Euclidean length of each column, (d,), on the host."""
-    return np.sqrt(on_host((z * z).sum(0)).astype(np.float64))
 
 
 def row_key(z: Matrix) -> NDArray[np.float64]:

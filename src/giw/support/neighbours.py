@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from giw.support.matrices import Matrix, column_norms, unit_norm
+from giw.support.matrices import Matrix
 
 BLOCK_ELEMENTS = 2**24  # distances held at a time on another device: 64 MB in float32
-COPY = 1e-5  # of the reference's spread; two passes of a net over one row agree to that
 
 
 def nearest(
@@ -49,49 +48,16 @@ def _nearest_on_device(
     return distance, index
 
 
-class Reference:
-    """Rows that points are compared with: one representation, as it is or of unit norm.
-
-    Columns that are constant over the reference add one and the same number to all of a point's
-    squared distances. They are folded into one column, which leaves every distance as it was.
-    """
-
-    def __init__(self, z: Matrix, *, unit: bool) -> None:
-        self.unit = unit
-        z = unit_norm(z) if unit else z
-        self.center = z.mean(0)  # smaller numbers cancel less
-        self.varies = z.max(0) != z.min(0) if isinstance(z, np.ndarray) else z.amax(0) != z.amin(0)
-        self.rows = self._folded(z)  # (n, columns that vary + 1)
-        square = column_norms(self.rows) ** 2
-        self.copy_radius = COPY * float(np.sqrt(square.sum() / len(z)))
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
-
-    def prepare(self, z: Matrix) -> Matrix:
-        """New rows in the coordinates of the reference."""
-        return self._folded(unit_norm(z) if self.unit else z)
-
-    def _folded(self, z: Matrix) -> Matrix:
-        z = z - self.center
-        if bool(self.varies.all()):
-            return z
-        rest = z[:, ~self.varies]
-        length = (rest * rest).sum(1)[:, None] ** 0.5
-        if isinstance(z, np.ndarray):
-            return np.hstack([z[:, self.varies], length.astype(z.dtype)])
-        return sys.modules["torch"].cat([z[:, self.varies], length], dim=1)
-
-    def neighbours(
-        self, rows: Matrix, k: int, *, skip_copy: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The k nearest reference rows of prepared rows, without one exact copy if so asked."""
-        distance, index = nearest(rows, self.rows, k + skip_copy)
-        if not skip_copy or distance.shape[1] < 2:
-            return distance, index
-        copied = distance[:, :1] <= self.copy_radius
-        return (
-            np.where(copied, distance[:, 1:], distance[:, :-1]),
-            np.where(copied, index[:, 1:], index[:, :-1]),
-        )
+def without_copy(
+    near: tuple[NDArray[np.float64], NDArray[np.int64]],  # (m, k + 1) twice, from `nearest`
+    radius: float,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # (m, k) twice
+    """The nearest rows without the first where that is an exact copy, else without the last."""
+    distance, index = near
+    if distance.shape[1] < 2:
+        return near
+    copied = distance[:, :1] <= radius
+    return (
+        np.where(copied, distance[:, 1:], distance[:, :-1]),
+        np.where(copied, index[:, 1:], index[:, :-1]),
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import OneClassSVM
@@ -15,9 +13,8 @@ PUBLISHED_THRESHOLDS = {"text": 0.4, "code": 1e-4}
 CACHE = 2_000  # MiB of kernel rows at most; a row that was thrown away costs n distances again
 
 
-@dataclass(frozen=True)
-class OSVM:
-    r"""One-class SVM on unit-norm features, inside above a threshold [1]_.
+def one_class_svm(z: Matrix, *, gamma: float = 10_000.0, nu: float = 0.5) -> OneClassSVM:
+    r"""One-class SVM on unit-norm features [1]_; a point is inside above a threshold.
 
     .. math:: \sum_i a_i \exp(-\gamma \lVert z - z_i \rVert^2) > t
 
@@ -25,50 +22,30 @@ class OSVM:
     about 0.03, so the score recognises copies of training points and hardly anything else. Fitting
     takes time quadratic in the number of rows.
 
-    Parameters
-    ----------
-    threshold : {"text", "code"} or float, default="text"
-        The t above: "text" is the 0.4 of the paper, "code" the 1e-4 of its authors' program.
-    gamma : float, default=10_000
-        Inverse squared width of the kernel; more of it makes the machine see less far.
-    nu : float, default=0.5
-        Share of training rows that may become support vectors at their bound.
-
     References
     ----------
     .. [1] Fang, Lu, Niu and Sugiyama, Generalizing Importance Weighting to A Universal Solver for
        Distribution Shift Problems, NeurIPS 2023.
     """
-
-    threshold: float | str = "text"
-    gamma: float = 10_000.0
-    nu: float = 0.5
-
-    @property
-    def cut(self) -> float:
-        """The threshold as a number."""
-        if isinstance(self.threshold, str):
-            if self.threshold not in PUBLISHED_THRESHOLDS:
-                raise ValueError(
-                    f"no threshold is called {self.threshold!r}; the published ones are "
-                    f"{PUBLISHED_THRESHOLDS}, or pass a number"
-                )
-            return PUBLISHED_THRESHOLDS[self.threshold]
-        return float(self.threshold)
-
-    def fit(self, z: Matrix) -> OneClassSVM:
-        """scikit-learn's machine on all rows."""
-        room = min(CACHE, 1 + 4 * len(z) ** 2 // 2**20)  # for all of the kernel, in MiB
-        machine = OneClassSVM(kernel="rbf", gamma=self.gamma, nu=self.nu, cache_size=room)
-        # its fit draws a number that it has no use for, by default from numpy's global stream
-        machine.random_state = 0
-        return machine.fit(_unit_rows(z))
-
-    @staticmethod
-    def score_samples(machine: OneClassSVM, z: Matrix) -> NDArray[np.float64]:
-        """scikit-learn's ``score_samples`` of unit-norm rows, (m,)."""
-        return np.asarray(machine.score_samples(_unit_rows(z)))
+    room = min(CACHE, 1 + 4 * len(z) ** 2 // 2**20)  # for all of the kernel, in MiB
+    machine = OneClassSVM(kernel="rbf", gamma=gamma, nu=nu, cache_size=room)
+    # its fit draws a number that it has no use for, by default from numpy's global stream
+    machine.random_state = 0
+    return machine.fit(unit_rows(z))
 
 
-def _unit_rows(z: Matrix) -> NDArray[np.float64]:
+def unit_rows(z: Matrix) -> NDArray[np.float64]:
+    """Rows of unit norm in double precision, on the host."""
     return np.asarray(unit_norm(on_host(z).astype(np.float64)))
+
+
+def threshold_of(threshold: float | str | None) -> float:
+    """A published threshold by name, the paper's if none is given, or a number as it is."""
+    if threshold is None or isinstance(threshold, str):
+        if (threshold or "text") not in PUBLISHED_THRESHOLDS:
+            raise ValueError(
+                f"no threshold is called {threshold!r}; the published ones are "
+                f"{PUBLISHED_THRESHOLDS}, or pass a number"
+            )
+        return PUBLISHED_THRESHOLDS[threshold or "text"]
+    return float(threshold)

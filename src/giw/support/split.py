@@ -66,7 +66,7 @@ class SupportSplit:
             )
         yes = member.astype(bool)
         share = float(yes.mean()) if len(yes) else 0.0
-        return cls(like_input(yes, inside), like_input(yes.astype(float), inside), {}, share)
+        return cls(like_input(yes, inside), like_input(yes.astype(float), inside), alpha=share)
 
     @property
     def membership(self) -> Array:
@@ -88,20 +88,19 @@ class SupportSplit:
 
     def __repr__(self) -> str:
         """How many points lie inside, in one line."""
-        inside = int(on_host(self.inside).sum())
         return (
-            f"SupportSplit({inside} of {len(self)} validation points inside the training support, "
-            f"alpha={self.alpha:.3f}, level={self.level:g}, {len(self.p_values)} representations)"
+            f"SupportSplit({self._count()}, alpha={self.alpha:.3f}, level={self.level:g}, "
+            f"{len(self.p_values)} representations)"
         )
+
+    def _count(self) -> str:
+        inside = int(on_host(self.inside).sum())
+        return f"{inside} of {len(self)} validation points inside the training support"
 
     def summary(self) -> str:
         """The split in a few lines of plain text: how many points, and what put them outside."""
         mean = "hard membership" if self.posterior is None else "posterior of being inside"
-        inside, m = int(on_host(self.inside).sum()), len(self)
-        lines = [
-            f"{inside} of {m} validation points inside the training support",
-            f"alpha = {self.alpha:.3f}, the mean {mean}",
-        ]
+        lines = [self._count(), f"alpha = {self.alpha:.3f}, the mean {mean}"]
         for name, p in self.p_values.items():
             count = int((on_host(p) <= self.level).sum())
             lines.append(f"{name}: {count} points have a p-value of at most {self.level:g}")
@@ -144,12 +143,10 @@ def soft_membership(p_value: np.ndarray) -> np.ndarray:
     above 0.2, and :math:`f` their density at p, here the decreasing one that fits best (Grenander).
     """
     order = np.argsort(p_value, kind="stable")
-    p, m = p_value[order], len(p_value)
-    width = np.maximum(np.diff(p, prepend=0.0), 1e-9)  # each point ends its interval
-    density = IsotonicRegression(increasing=False).fit_transform(
-        np.arange(m), 1 / (m * width), sample_weight=width
+    width = np.maximum(np.diff(p_value[order], prepend=0.0), 1e-9)  # each point ends its interval
+    density = IsotonicRegression(increasing=False, y_min=1e-9).fit_transform(
+        np.arange(len(order)), 1 / (len(order) * width), sample_weight=width
     )
     share = min(1.0, float((p_value > 0.2).mean()) / 0.8)
-    posterior = np.empty(m)
-    posterior[order] = np.clip(share / np.maximum(density, 1e-9), 0.0, 1.0)
+    posterior = np.minimum(1.0, share / density)[np.argsort(order)]  # (m,)
     return np.where(p_value > 0, posterior, 0.0)

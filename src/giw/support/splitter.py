@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,9 @@ from giw.checks import (
     check_positive,
     like_input,
 )
-from giw.support.combine import conformal_p, evidence, mean_evidence
-from giw.support.levels import Levels
-from giw.support.matrices import Matrix, as_matrix, is_text, on_host, row_key, rows_repeat_by_nature
-from giw.support.one_class_svm import OSVM
+from giw.support.combine import Levels, conformal_p, evidence, mean_evidence
+from giw.support.matrices import Matrix, as_matrix, on_host, row_key, rows_repeat_by_nature
+from giw.support.one_class_svm import one_class_svm, threshold_of, unit_rows
 from giw.support.scores import KNN, Scored
 from giw.support.split import LABEL, SupportSplit
 from giw.tables import Encoder
@@ -51,7 +49,7 @@ class SupportSplitter(BaseEstimator):
 
     Parameters
     ----------
-    scorer : {"knn", "osvm"}, KNN or OSVM, default="knn"
+    scorer : {"knn", "osvm"} or giw.support.KNN, default="knn"
         How strange a point is. "osvm" is the published one-class SVM with its threshold.
     level : float, default=0.05
         Share of inside points that may be called outside; more of it makes the inside set smaller
@@ -65,7 +63,8 @@ class SupportSplitter(BaseEstimator):
     most_held_out : int, default=3_000
         Training rows that are scored at most; more of them make p-values finer and take longer.
     threshold : {"text", "code"}, float or None, default=None
-        Of the published one-class SVM; the paper's text if not given.
+        Of the published one-class SVM: the 0.4 of the paper's text (also if not given), the 1e-4 of
+        its authors' program, or another.
     embed : callable, optional
         From the rows that :meth:`fit` and :meth:`split` are given to an array of shape (n, d),
         such as features of a large net: one more representation.
@@ -74,8 +73,6 @@ class SupportSplitter(BaseEstimator):
 
     Attributes
     ----------
-    names_ : list of str
-        The representations.
     classes_ : array or None
         Labels seen in training.
     n_held_out_ : int
@@ -121,22 +118,21 @@ class SupportSplitter(BaseEstimator):
             reference. Otherwise every row is left out in turn, or ``most_held_out`` of them.
         """
         scorer = self._checked_scorer()
-        generator = as_generator(self.random_state)
         self.columns_ = list(X.columns) if hasattr(X, "columns") else None
         matrices, counts = self._representations(X, "X", fit=True)
-        n = len(next(iter((matrices | counts).values())))
+        self.levels_ = None if counts is None else Levels(counts)
+        n = len(next(iter(matrices.values())))
         self.classes_, cell = None, np.zeros(n, dtype=np.int64)
         if y is not None:
             self.classes_, code = np.unique(as_labels(y, n, "y"), return_inverse=True)
             cell = cell if self.cells == "none" else code
-        self.levels_ = {name: Levels(each) for name, each in counts.items()}
-        if isinstance(scorer, OSVM):
-            self.machine_ = scorer.fit(_joined(matrices))
-            self.machine_scores_ = scorer.score_samples(self.machine_, _joined(matrices))
-            self.n_held_out_, self.names_ = n, ["osvm"]
+        if scorer is None:
+            z = _only(matrices)
+            self.machine_, self.n_held_out_ = one_class_svm(z), n
+            self.machine_scores_ = self.machine_.score_samples(unit_rows(z))
             return self
         apart = None if held_out is None else self._representations(held_out, "held_out")[0]
-        self._score(matrices, apart, cell, scorer, generator)
+        self._score(matrices, apart, cell, scorer)
         return self
 
     def split(self, X_val: Any, y_val: Any | None = None) -> SupportSplit:
@@ -149,28 +145,40 @@ class SupportSplitter(BaseEstimator):
         y_val : array of shape (m,), optional
             Class labels; those that training never has make a point outside.
         """
-        if not hasattr(self, "names_"):
+        if not hasattr(self, "n_held_out_"):
             raise ValueError("this splitter has seen no training rows; call fit(X) first")
         if self.columns_ is not None and hasattr(X_val, "columns"):
             check_columns(self.columns_, X_val.columns)
         original = next(iter(X_val.values())) if isinstance(X_val, Mapping) else X_val
         matrices, counts = self._representations(X_val, "X_val")
-        m = len(next(iter((matrices | counts).values())))
-        unseen = self._unseen(y_val, m)
-        scorer = self._checked_scorer()
-        if isinstance(scorer, OSVM):
-            return self._published(scorer, _joined(matrices), unseen, original)
-        named, combined = self._ranked(matrices)
-        levels = {name: found.p_value(counts[name]) for name, found in self.levels_.items()}
-        named |= levels
-        for name, p in levels.items():
-            share = self.levels_[name].flagged_share(self.level)
-            combined = after_levels(p, combined, flagged_share=share, level=self.level)
+        unseen = np.zeros(len(next(iter(matrices.values()))), dtype=bool)
+        if y_val is not None:
+            if self.classes_ is None:
+                raise ValueError("y_val was given but fit saw no y; pass both or neither")
+            unseen = ~np.isin(as_labels(y_val, len(unseen), "y_val"), self.classes_)
+        score = None
+        if self._checked_scorer() is None:
+            score = self.machine_.score_samples(unit_rows(_only(matrices)))
+            p_values = {"osvm": conformal_p(-score, -self.machine_scores_)}
+            p_value, inside = p_values["osvm"], score > threshold_of(self.threshold)
+            score = like_input(score, original)
+        else:
+            p_values, p_value = self._ranked(matrices)
+            if self.levels_ is not None and counts is not None:
+                p_values[LEVELS] = self.levels_.p_value(counts)
+                p_value = self.levels_.put_first(p_values[LEVELS], p_value, self.level)
+            least = (1 + 1e-9) / (self.n_held_out_ + 1)  # the smallest p-value that there can be
+            inside = p_value > max(self.level, least)
         if unseen.any():
-            named[LABEL] = np.where(unseen, 0.0, 1.0)
-            combined = np.where(unseen, 0.0, combined)
-        least = (1 + 1e-9) / (self.n_held_out_ + 1)  # the smallest p-value that there can be
-        return _pack(combined > max(self.level, least), combined, named, self.level, original)
+            p_values[LABEL] = np.where(unseen, 0.0, 1.0)
+        return SupportSplit(
+            inside=like_input(inside & ~unseen, original),
+            p_value=like_input(np.where(unseen, 0.0, p_value), original),
+            p_values={name: like_input(p, original) for name, p in p_values.items()},
+            alpha=float((inside & ~unseen).mean()),
+            level=float(self.level),
+            score=score,
+        )
 
     def _score(
         self,
@@ -178,64 +186,70 @@ class SupportSplitter(BaseEstimator):
         apart: dict[str, Matrix] | None,
         cell: NDArray[np.int64],
         scorer: KNN,
-        generator: np.random.Generator,
     ) -> None:
         """Score held-out rows in every representation and norm."""
         repeat = all(rows_repeat_by_nature(z) for z in matrices.values())
         kept = _sorted_rows(matrices, cell, once=not repeat)
-        cell = cell[kept]
+        if len(kept) < 2:
+            raise ValueError(f"need at least 2 different training rows, got {len(kept)}")
         matrices = {name: z[kept] for name, z in matrices.items()}
         pool = matrices if apart is None else apart
         place = _sorted_rows(pool, None, once=False)
-        chosen = place[np.sort(generator.permutation(len(place))[: self.most_held_out])]
+        order = as_generator(self.random_state).permutation(len(place))
+        chosen = place[np.sort(order[: self.most_held_out])]
         self.n_held_out_ = len(chosen)
-        if len(kept) < 2:
-            raise ValueError(f"need at least 2 different training rows, got {len(kept)}")
-        self._warn_if_few(len(chosen))
+        if len(chosen) + 1 < math.ceil(1 / self.level):
+            warnings.warn(
+                f"{len(chosen)} training rows to compare with cannot give a p-value of "
+                f"{self.level:g}; points are called outside at {1 / (len(chosen) + 1):.3g} instead",
+                stacklevel=callers_level(),
+            )
+        norms = self.norms if self.norms != "auto" else "both" if len(matrices) > 1 else "plain"
         self.scored_ = {
             (name, unit): Scored(
-                z, pool[name][chosen], cell, knn=scorer, unit=unit,
+                z, pool[name][chosen], cell[kept], knn=scorer, unit=unit,
                 within=apart is None, skip_copies=not repeat,
             )
             for name, z in matrices.items()
-            for unit in self._units(len(matrices))
+            for unit in {"plain": (False,), "unit": (True,), "both": (False, True)}[norms]
         }  # fmt: skip
-        self.names_ = [self._name(*key) for key in self.scored_] + list(self.levels_)
-        self.variance_ = [s.variance for s in self.scored_.values()]
-        self.evidence_ = mean_evidence(
-            [evidence(s.score, s.score) for s in self.scored_.values()], self.variance_
-        )
+        self.evidence_ = self._mean([evidence(s.score, s.score) for s in self.scored_.values()])
+
+    def _mean(self, each: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        return mean_evidence(each, [s.variance for s in self.scored_.values()])
 
     def _ranked(
         self, matrices: dict[str, Matrix]
     ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
         """p-values by representation, and the rank of their mean evidence, (m,)."""
         pairs = {
-            self._name(*key): (s.of(matrices[key[0]]), s.score) for key, s in self.scored_.items()
+            f"{name}, unit norm" if unit else name: (s.of(matrices[name]), s.score)
+            for (name, unit), s in self.scored_.items()
         }
-        mean = mean_evidence([evidence(*pair) for pair in pairs.values()], self.variance_)
-        named = {name: conformal_p(*pair) for name, pair in pairs.items()}
-        return named, conformal_p(mean, self.evidence_)
+        mean = self._mean([evidence(*pair) for pair in pairs.values()])
+        p_values = {name: conformal_p(*pair) for name, pair in pairs.items()}
+        return p_values, conformal_p(mean, self.evidence_)
 
     def _representations(
         self, X: Any, name: str, *, fit: bool = False
-    ) -> tuple[dict[str, Matrix], dict[str, NDArray[np.int64]]]:
-        """Matrices and counts of levels by name, of the same rows."""
+    ) -> tuple[dict[str, Matrix], NDArray[np.int64] | None]:
+        """Matrices by name, and counts of levels where there are any, of the same rows."""
         parts = dict(X) if isinstance(X, Mapping) else self._of_one(X, fit=fit)
         if self.embed is not None:
             parts[EMBEDDING] = self.embed(X)
-        counts = {LEVELS: on_host(parts.pop(LEVELS))} if LEVELS in parts else {}
+        counts = on_host(parts.pop(LEVELS)) if LEVELS in parts else None
         matrices = {
             key: as_matrix(part, name if key == INPUT else f"{name}[{key!r}]")
             for key, part in parts.items()
         }
-        lengths = {key: len(part) for key, part in (matrices | counts).items()}
-        if not matrices or len(set(lengths.values())) > 1:
+        everything = matrices if counts is None else matrices | {LEVELS: counts}
+        rows = {key: len(part) for key, part in everything.items()}
+        if not matrices or len(set(rows.values())) > 1:
             raise ValueError(
                 f"{name} needs at least one matrix, and all representations the same rows; "
-                f"got {lengths}"
+                f"got {rows}"
             )
-        widths = {key: z.shape[1] for key, z in (matrices | counts).items()}
+        widths = {key: z.shape[1] for key, z in everything.items()}
         if fit:
             self.widths_ = widths
         elif widths != self.widths_:
@@ -246,13 +260,14 @@ class SupportSplitter(BaseEstimator):
 
     def _of_one(self, X: Any, *, fit: bool) -> dict[str, Any]:
         """A matrix, or a table as numbers and as levels."""
-        if not hasattr(X, "columns") and not is_text(X):
+        if not (hasattr(X, "columns") or (isinstance(X, np.ndarray) and X.dtype.kind in "OUS")):
             return {INPUT: X}
         if fit:
             self.encoder_ = Encoder().fit(X)
         return {INPUT: self.encoder_.transform(X), LEVELS: self.encoder_.level_counts(X)}
 
-    def _checked_scorer(self) -> KNN | OSVM:
+    def _checked_scorer(self) -> KNN | None:
+        """How strange a point is, or None where the published machine says it."""
         if not 0 < check_positive(self.level, "level") < 1:
             raise ValueError(f"level must lie between 0 and 1, got {self.level}")
         for name, allowed in (
@@ -261,65 +276,13 @@ class SupportSplitter(BaseEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        if self.threshold is not None and self.scorer == "osvm":
-            return OSVM(self.threshold)
-        named = {"knn": KNN(), "osvm": OSVM()}
-        scorer = named.get(self.scorer) if isinstance(self.scorer, str) else self.scorer
-        if not isinstance(scorer, KNN | OSVM):
+        if self.scorer not in ("knn", "osvm") and not isinstance(self.scorer, KNN):
             raise ValueError(
-                f"scorer must be 'knn', 'osvm', giw.support.KNN or OSVM, got {self.scorer!r}"
+                f"scorer must be 'knn', 'osvm' or giw.support.KNN, got {self.scorer!r}"
             )
-        return scorer
-
-    def _units(self, count: int) -> tuple[bool, ...]:
-        norms = self.norms if self.norms != "auto" else "both" if count > 1 else "plain"
-        return {"plain": (False,), "unit": (True,), "both": (False, True)}[norms]
-
-    def _name(self, name: str, unit: bool) -> str:
-        return f"{name}, unit norm" if unit else name
-
-    def _warn_if_few(self, rows: int) -> None:
-        if rows + 1 < math.ceil(1 / self.level):
-            warnings.warn(
-                f"{rows} training rows to compare with cannot give a p-value of {self.level:g}; "
-                f"points are called outside at {1 / (rows + 1):.3g} instead",
-                UserWarning,
-                stacklevel=callers_level(),
-            )
-
-    def _unseen(self, y_val: Any | None, m: int) -> NDArray[np.bool_]:
-        if y_val is None:
-            return np.zeros(m, dtype=bool)
-        if self.classes_ is None:
-            raise ValueError("y_val was given but fit saw no y; pass both or neither")
-        return ~np.isin(as_labels(y_val, m, "y_val"), self.classes_)
-
-    def _published(
-        self, scorer: OSVM, z: Matrix, unseen: NDArray[np.bool_], original: Any
-    ) -> SupportSplit:
-        """Inside above the threshold; p-values against the training rows' own scores."""
-        score = scorer.score_samples(self.machine_, z)
-        p_value = np.where(unseen, 0.0, conformal_p(-score, -self.machine_scores_))
-        inside = (score > scorer.cut) & ~unseen
-        split = _pack(inside, p_value, {"osvm": p_value}, self.level, original)
-        return replace(split, score=like_input(score, original))
-
-
-def after_levels(
-    p_level: NDArray[np.float64],  # (m,)
-    p_rest: NDArray[np.float64],  # (m,)
-    *,
-    flagged_share: float,
-    level: float,
-) -> NDArray[np.float64]:  # (m,)
-    """Points with a rare unseen level come first, and the others share what they leave of p.
-
-    A point is flagged where its level's p-value is at most ``level``. Among held-out rows that is a
-    share f, so that f + (1 - f) p is a p-value for the others. Flags that are more common than
-    ``level`` say nothing.
-    """
-    rest = flagged_share + (1 - flagged_share) * p_rest
-    return np.where(p_level <= level, np.minimum(p_level, p_rest), rest)
+        if self.scorer == "osvm":
+            return None
+        return self.scorer if isinstance(self.scorer, KNN) else KNN()
 
 
 def _sorted_rows(
@@ -330,27 +293,10 @@ def _sorted_rows(
     order = np.argsort(key, kind="stable") if cell is None else np.lexsort((cell, key))
     if not once:
         return order
-    first = np.append(True, np.diff(key[order]) > 0)
-    return order[first]
+    return order[np.append(True, np.diff(key[order]) > 0)]
 
 
-def _pack(
-    inside: NDArray[np.bool_],
-    p_value: NDArray[np.float64],
-    p_values: Mapping[str, NDArray[np.float64]],
-    level: float,
-    original: Any,
-) -> SupportSplit:
-    return SupportSplit(
-        inside=like_input(inside, original),
-        p_value=like_input(p_value, original),
-        p_values={name: like_input(p, original) for name, p in p_values.items()},
-        alpha=float(inside.mean()),
-        level=float(level),
-    )
-
-
-def _joined(matrices: dict[str, Matrix]) -> Matrix:
+def _only(matrices: dict[str, Matrix]) -> Matrix:
     if len(matrices) > 1:
         raise ValueError(f"the published one-class SVM takes one matrix, got {sorted(matrices)}")
     return next(iter(matrices.values()))
