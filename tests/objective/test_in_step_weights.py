@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from benchmarks.loss_shapes import loss_shapes
@@ -6,7 +5,7 @@ from numpy.testing import assert_allclose
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
 
-from giw.objective import cross_width, dynamic_kmm, in_step_weights
+from giw.objective import DynamicWeights, cross_width, dynamic_kmm, effective_share
 from giw.objective.in_step_weights import accelerated_gradient
 from giw.objective.interior_point import batched_interior_point
 from giw.weights import kmm
@@ -90,7 +89,7 @@ def test_problems_of_a_batch_rest_when_they_are_solved():
     torch.testing.assert_close(mapped, together, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("bandwidth", in_step_weights.BANDWIDTHS)
+@pytest.mark.parametrize("bandwidth", ["cross", "median", "paper"])
 @pytest.mark.parametrize("d", [1, 3])
 def test_the_road_of_other_devices_reads_no_value_on_the_host(bandwidth, d):
     with FakeTensorMode():
@@ -162,17 +161,6 @@ def test_vmap_over_trials_is_each_trial_alone():
     )
 
 
-def test_features_of_several_dimensions():
-    rng = np.random.default_rng(0)
-    train = torch.as_tensor(rng.normal(size=(2, 64, 5)), dtype=torch.float32)
-    val = torch.as_tensor(rng.normal(size=(2, 10, 5)), dtype=torch.float32)
-
-    w = dynamic_kmm(train, val)
-
-    assert w.shape == (2, 64)
-    torch.testing.assert_close(w[1], dynamic_kmm(train[1], val[1]), rtol=1e-3, atol=1e-3)
-
-
 def test_no_gradient_flows_and_no_input_is_changed():
     train, val = batch("same")
     train.requires_grad_()
@@ -228,11 +216,6 @@ def test_larger_validation_losses_weigh_larger_training_losses_more():
     assert (w * train).mean() > 1.5 * train.mean()
 
 
-def test_an_unknown_bandwidth_is_refused():
-    with pytest.raises(ValueError, match="bandwidth must be one of"):
-        dynamic_kmm(*batch("same"), bandwidth="silverman")
-
-
 def test_cross_width_is_the_root_mean_squared_distance():
     generator = torch.Generator().manual_seed(0)
     train = torch.rand(2, 30, 3, generator=generator, dtype=torch.float64)
@@ -278,3 +261,32 @@ def test_scaling_losses_changes_nothing():
     torch.testing.assert_close(
         dynamic_kmm(1e3 * train, 1e3 * val), dynamic_kmm(train, val), rtol=1e-6, atol=1e-6
     )
+
+
+def test_points_that_look_like_inside_validation_points_weigh_more():
+    train = torch.cat([torch.full((50,), 0.1), torch.full((50,), 2.0)])
+    weight = DynamicWeights()(train, torch.tensor([0.1, 0.12, 2.0]), torch.tensor([1.0, 1.0, 0.0]))
+    assert weight[:50].mean() > 1.5
+    assert weight[50:].mean() < 0.5
+
+
+def test_the_published_rule_goes_flat_on_small_losses():
+    generator = torch.Generator().manual_seed(1)
+    train, val = torch.rand(40, generator=generator), torch.rand(6, generator=generator) * 0.3
+    flat = DynamicWeights(bandwidth="paper")(train * 1e-3, val * 1e-3)
+    torch.testing.assert_close(flat, torch.ones(40), atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"bandwidth": "wide"}, {"bandwidth": -1.0}, {"ridge": 0.0}, {"upper": float("nan")}]
+)
+def test_settings_without_a_meaning_are_refused(setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        DynamicWeights(**setting)
+
+
+def test_effective_share_by_hand():
+    assert effective_share(torch.ones(7)).item() == pytest.approx(1.0)
+    assert effective_share(torch.tensor([4.0, 0, 0, 0])).item() == pytest.approx(0.25)
+    assert effective_share(torch.tensor([1.0, 3.0])).item() == pytest.approx(16 / 20)
+    assert effective_share(torch.zeros(3)).item() == 0

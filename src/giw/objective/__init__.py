@@ -1,11 +1,15 @@
 """Per-sample losses in, one scalar out."""
 
-from giw.objective.dynamic import DynamicWeights, Weigh, effective_share
-from giw.objective.generalized import generalized_risk
 from giw.objective.giw_objective import GIWObjective
-from giw.objective.in_step_weights import cross_width, dynamic_kmm
+from giw.objective.in_step_weights import (
+    DynamicWeights,
+    Weigh,
+    cross_width,
+    dynamic_kmm,
+    effective_share,
+)
 from giw.objective.relative import DynamicRelativeWeights
-from giw.objective.weighted import weighted_risk
+from giw.objective.risks import generalized_risk, weighted_risk
 
 __all__ = [
     "DynamicRelativeWeights",

@@ -7,6 +7,7 @@ beside the gradients that data-parallel training sends anyway.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from itertools import accumulate
 
 import torch
@@ -16,33 +17,16 @@ from torch import Tensor
 
 @torch.no_grad()
 def gather_rows(*shards: Tensor, group: dist.ProcessGroup) -> tuple[list[Tensor], list[slice]]:
-    """The rows of every process, in the order of ranks, for several tensors at once.
+    """The rows of every process, in the order of ranks, and where this process's own are in them.
 
-    Two messages, whatever the number of tensors: how many rows each process has, and all of the
-    rows in one vector. Processes may have different numbers of rows, but not different shapes of
-    a row.
-
-    Parameters
-    ----------
-    *shards : tensors of shape (rows, ...)
-        This process's rows, floating point, the same tensors in the same order everywhere.
-    group : torch.distributed.ProcessGroup
-
-    Returns
-    -------
-    whole : list of Tensor
-        One per tensor, with the rows of all processes and the dtype that it came with.
-    mine : list of slice
-        Where this process's own rows are in each.
+    For several tensors (rows, ...) of floats at once, in two messages: how many rows each process
+    has, and all of the rows in one vector. Processes may have different numbers of rows, but not
+    different shapes of a row.
     """
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
-    dtype = shards[0].dtype
-    for shard in shards[1:]:
-        dtype = torch.promote_types(dtype, shard.dtype)
-    rows = torch.tensor(
-        [[len(shard), math.prod(shard.shape[1:])] for shard in shards],
-        device=shards[0].device,
-    )  # (tensors, 2)
+    dtype = reduce(torch.promote_types, (shard.dtype for shard in shards))
+    shapes = [[len(shard), math.prod(shard.shape[1:])] for shard in shards]
+    rows = torch.tensor(shapes, device=shards[0].device)  # (tensors, 2)
     counts = torch.stack(_all_gather(rows, ranks, group)).cpu()  # (ranks, tensors, 2)
     if bool((counts[:, :, 1] != counts[0, :, 1]).any()):
         raise ValueError(

@@ -9,9 +9,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from giw.checks import as_array
-from giw.objective.dynamic import DynamicWeights
 from giw.objective.gathering import first_rank_says, gather_rows
-from giw.objective.generalized import generalized_risk
+from giw.objective.in_step_weights import DynamicWeights
+from giw.objective.risks import generalized_risk
 from giw.support import SupportSplit
 
 
@@ -105,13 +105,18 @@ class GIWObjective:
         train_z, val_z : Tensor of shape (n, d) and (k, d), optional
             Estimate the weights on this representation instead of on the losses.
         """
-        _check_losses(train_loss, "train_loss")
-        _check_losses(val_loss, "val_loss")
-        if (train_z is None) != (val_z is None):
-            raise ValueError("train_z and val_z come together; got only one of them")
+        for loss, name in ((train_loss, "train_loss"), (val_loss, "val_loss")):
+            _check_floats(loss, name)
+            if loss.ndim != 1 or len(loss) == 0:
+                raise ValueError(
+                    f"{name} must hold one loss per point, shape (n,) with n > 0, got shape "
+                    f'{tuple(loss.shape)}; compute it with reduction="none"'
+                )
         membership = self._of_batch(val_loss, val_index)
-        if train_z is None or val_z is None:
+        if train_z is None and val_z is None:
             train_z, val_z = train_loss, val_loss
+        elif train_z is None or val_z is None:
+            raise ValueError("train_z and val_z come together; got only one of them")
         else:
             _check_representation(train_z, val_z, len(train_loss), len(val_loss))
         if self.group is None:
@@ -169,22 +174,12 @@ class GIWObjective:
         return self.membership[index]
 
 
-def _check_losses(loss: Tensor, name: str) -> None:
-    _check_floats(loss, name)
-    if loss.ndim != 1 or len(loss) == 0:
-        raise ValueError(
-            f"{name} must hold one loss per point, shape (n,) with n > 0, got shape "
-            f'{tuple(loss.shape)}; compute it with reduction="none"'
-        )
-    if not loss.is_cuda:
-        as_array(loss.detach(), name)
-
-
 def _check_floats(value: Any, name: str) -> None:
-    if not isinstance(value, Tensor):
-        raise ValueError(f"{name} must be a tensor of floats, got {type(value).__name__}")
-    if not value.is_floating_point():
-        raise ValueError(f"{name} must be a tensor of floats, got one of {value.dtype}")
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        kind = f"one of {value.dtype}" if isinstance(value, Tensor) else type(value).__name__
+        raise ValueError(f"{name} must be a tensor of floats, got {kind}")
+    if not value.is_cuda:  # where looking at values does not stall anything
+        as_array(value.detach(), name)
 
 
 def _as_membership(split: SupportSplit | Any) -> Tensor:
@@ -196,12 +191,9 @@ def _as_membership(split: SupportSplit | Any) -> Tensor:
             f"GIWObjective takes a SupportSplit, or one number between 0 and 1 for each validation "
             f"point, got {split!r}"
         ) from None
-    if member.ndim != 1 or len(member) == 0 or not bool(((member >= 0) & (member <= 1)).all()):
+    if member.ndim != 1 or not len(member) or not bool(((member >= 0) & (member <= 1)).all()):
         raise ValueError(
-            "a split has one membership between 0 and 1 for each validation point, got "
-            f"shape {tuple(member.shape)} with values from {member.min():.3g} to {member.max():.3g}"
-            if member.numel()
-            else f"a split has one membership for each validation point, got {split!r}"
+            f"a split has one membership between 0 and 1 for each validation point, got {split!r}"
         )
     return member
 
@@ -215,8 +207,6 @@ def _check_representation(train_z: Tensor, val_z: Tensor, n: int, m: int) -> Non
             raise ValueError(
                 f"{name} must hold one row per loss, shape ({rows}, d), got {tuple(z.shape)}{flat}"
             )
-        if not z.is_cuda:
-            as_array(z.detach(), name)
     if train_z.shape[1:] != val_z.shape[1:]:
         raise ValueError(
             f"train_z and val_z need the same features, got shapes {tuple(train_z.shape)} and "

@@ -9,28 +9,80 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from giw.checks import check_positive
 from giw.objective.distances import median_pair_distance, pairwise_squared_distances
 from giw.objective.interior_point import batched_interior_point
 from giw.weights.kmm import matched_weights
+from giw.weights.ratio import check_auto
 
 Numbers = TypeVar("Numbers", Tensor, NDArray[Any])
-BANDWIDTHS = ("cross", "median", "paper")
+
 LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
+
+
+class Weigh(Protocol):
+    """A way to weigh a training batch by a validation batch."""
+
+    def __call__(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
+        """Weights of the training batch, (n,), mean one, without gradient."""
+        ...
+
+
+@dataclass(frozen=True)
+class DynamicWeights:
+    r"""Match a training batch to a validation batch by kernel mean matching.
+
+    Parameters
+    ----------
+    bandwidth : {"cross", "median", "paper"} or float, default="cross"
+        Width of the Gaussian kernel. "cross": the root mean squared distance of training from
+        validation points, twice that for losses (:func:`giw.objective.cross_width`); scale free,
+        and wide enough to reach from most training points to what validation holds and training
+        lacks. "median": the median distance of the training points, scale free; where most of them
+        are alike (a rare class) it is so small that the others get no weight. "paper": the
+        inverse squared width γ *is* that median, under which small losses all look alike. A
+        number is a width σ.
+    ridge : float, default=1e-5
+        Added to the kernel's diagonal; more of it evens the weights out.
+    upper : float, default=50.0
+        Largest weight before the mean is set to one.
+    """
+
+    bandwidth: str | float = "cross"
+    ridge: float = 1e-5
+    upper: float = 50.0
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no kernel has."""
+        check_auto(self.bandwidth, "bandwidth", ("cross", "median", "paper"))
+        check_positive(self.ridge, "ridge")
+        check_positive(self.upper, "upper")
+
+    def __call__(
+        self,
+        train_z: Tensor,  # (n,) or (n, d)  representation of the training batch
+        val_z: Tensor,  # (m,) or (m, d)  the same of the validation batch
+        inside: Tensor | None = None,  # (m,)  how much each validation point counts, 0 to 1
+    ) -> Tensor:  # (n,)  mean one, no gradient
+        """Weights of the training batch."""
+        settings: dict[str, Any] = vars(self)
+        return dynamic_kmm(train_z, val_z, inside, **settings)
 
 
 @torch.no_grad()
 def dynamic_kmm(
     z_train: Tensor,  # (n,) losses, or (..., n, d) features
     z_val: Tensor,  # (m,) losses, or (..., m, d) features
-    val_weight: Tensor | None = None,  # (..., m)
+    val_weight: Tensor | None = None,  # (..., m)  membership, 0 to 1 or boolean
     *,
     bandwidth: str | float = "cross",
     ridge: float = 1e-5,
@@ -45,42 +97,17 @@ def dynamic_kmm(
               \kappa_i = \frac{n}{\sum_j v_j} \sum_j v_j\, k(z_i, z_j^{\rm val}),
 
     over :math:`0 \le w \le u` and :math:`|\sum w - n| \le n (\sqrt n - 1) / \sqrt n`, then
-    rescaled to mean one. With the published width it is solved; with others it is approached by a
-    fixed number of accelerated gradient steps [1]_, which also evens the weights out. Nothing is
-    checked and nothing waits for a device, so that it can be captured in a CUDA graph and
-    vectorised by ``torch.func.vmap``.
+    rescaled to mean one. With the published width it is solved; with others it is approached by
+    ``n_steps`` accelerated gradient steps [1]_, which also evens the weights out: more of them
+    come closer to the minimum. Settings are those of :class:`giw.objective.DynamicWeights`;
+    nothing is checked and nothing waits for a device, so that it can be captured in a CUDA graph
+    and vectorised by ``torch.func.vmap``. Where nothing tells points apart, or all memberships are
+    zero, weights are one.
 
     Shapes: one dimension is one loss per point; with more, the last dimension holds features, as
     everywhere in this package. Losses of several problems come as ``losses[..., None]``, or as
-    (..., n) and (..., m) together with a ``val_weight`` of the same number of dimensions.
-
-    Parameters
-    ----------
-    z_train : Tensor of shape (n,) or (..., n, d)
-        Losses or hidden features of the training batch.
-    z_val : Tensor of shape (m,) or (..., m, d)
-    val_weight : Tensor of shape (..., m), optional
-        Membership of each validation point in the training support, 0 to 1 or boolean. Where all
-        are zero there is nothing to match and the weights are one.
-    bandwidth : "cross", "median", "paper" or float
-        "cross": the width is the root mean squared distance of training from validation points,
-        twice that for losses; scale free, and wide enough to reach from most training points to
-        what validation holds and training lacks. "median": the median distance of the training
-        points, scale free; where most of them are alike (a rare class) it is so small that the
-        others get no weight. "paper": the inverse squared width γ *is* that median. A number is
-        a width σ.
-    ridge : float
-        Added to the diagonal of the kernel; more of it evens the weights out.
-    upper : float
-        Largest weight before the weights are rescaled to mean one.
-    n_steps : int
-        Gradient steps where the width is not "paper"; more of them come closer to the minimum.
-
-    Returns
-    -------
-    Tensor of shape (..., n)
-        In the dtype of ``z_train``, or float32 where that is narrower. Constant training
-        losses give weights of one.
+    (..., n) and (..., m) together with a ``val_weight`` of the same number of dimensions. Weights
+    come in the dtype of ``z_train``, or float32 where that is narrower.
 
     References
     ----------
@@ -88,17 +115,33 @@ def dynamic_kmm(
     """
     if z_train.ndim == 1 or (val_weight is not None and val_weight.ndim == z_val.ndim):
         z_train, z_val = z_train[..., None], z_val[..., None]
+    val_weight = torch.ones_like(z_val[..., 0]) if val_weight is None else val_weight
     dtype = torch.promote_types(z_train.dtype, torch.float32)
-    with torch.autocast(z_train.device.type, enabled=False):
-        return _dynamic_weights(
-            z_train.detach().to(dtype),
-            z_val.detach().to(dtype),
-            None if val_weight is None else val_weight.detach().to(dtype),
-            bandwidth=bandwidth,
-            ridge=ridge,
-            upper=upper,
-            n_steps=n_steps,
-        )
+    # a ridge of 1e-5 beside eigenvalues of n asks for double precision
+    precision = torch.float64 if bandwidth == "paper" else dtype
+    x_train, x_val, member = (z.detach().to(precision) for z in (z_train, z_val, val_weight))
+    with torch.autocast(x_train.device.type, enabled=False):
+        if bandwidth == "cross":
+            width = cross_width(x_train, x_val, member)  # (..., 1, 1)
+            x_train, x_val, bandwidth = x_train / width, x_val / width, 1.0
+        if bandwidth != "paper":
+            steps: dict[str, Any] = {"upper": upper, "n_steps": n_steps}
+            for solve in _asked_first:
+                found = solve(x_train, x_val, member, bandwidth=bandwidth, ridge=ridge, **steps)
+                if found is not None:
+                    return found
+        gamma, spread = _gamma(x_train, bandwidth)  # (..., 1, 1) each
+        if bandwidth == "paper":
+            exact = (partial(road, ridge=ridge, upper=upper) for road in (_exact_on_host, _exact))
+            w = _WithoutGradient.apply(*exact, x_train, x_val, member, gamma)
+        else:
+            descend, n = partial(accelerated_gradient, **steps), x_train.shape[-2]
+            kernel, kappa = _kernels(x_train, x_val, member, gamma)
+            kernel = kernel + ridge * torch.eye(n, dtype=dtype, device=kernel.device)
+            w = _WithoutGradient.apply(descend, descend, kernel, kappa)
+        mean = w.mean(-1, keepdim=True)
+        usable = (member.sum(-1, keepdim=True) > 0) & (spread[..., 0] > 0) & (mean > 0)
+        return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0).to(dtype)
 
 
 _asked_first: list[Callable[..., Tensor | None]] = []
@@ -112,42 +155,43 @@ def ask_first(solve: Callable[..., Tensor | None]) -> None:
     _asked_first.append(solve)
 
 
-def _dynamic_weights(
+def cross_width(
     x_train: Tensor,  # (..., n, d)
     x_val: Tensor,  # (..., m, d)
-    val_weight: Tensor | None,  # (..., m)
-    *,
-    bandwidth: str | float,
-    ridge: float,
-    upper: float,
-    n_steps: int,
-) -> Tensor:  # (..., n)
-    member = torch.ones_like(x_val[..., 0]) if val_weight is None else val_weight  # (..., m)
-    if bandwidth == "cross":
-        width = cross_width(x_train, x_val, val_weight)  # (..., 1, 1)
-        x_train, x_val, bandwidth = x_train / width, x_val / width, 1.0
-    if _known(bandwidth) != "paper":
-        settings = {"bandwidth": bandwidth, "ridge": ridge, "upper": upper, "n_steps": n_steps}
-        for solve in _asked_first:
-            found = solve(x_train, x_val, member, **settings)
-            if found is not None:
-                return found
-    dtype, n = x_train.dtype, x_train.shape[-2]
-    if bandwidth == "paper":  # a ridge of 1e-5 beside eigenvalues of n asks for double precision
-        x_train, x_val, member = x_train.double(), x_val.double(), member.double()
-    gamma, spread = _gamma(x_train, bandwidth)  # (..., 1, 1) each
+    val_weight: Tensor | None = None,  # (..., m)
+) -> Tensor:  # (..., 1, 1)
+    r"""Root mean squared distance of training from validation points, twice that if d is one.
+
+    .. math:: \frac1n \sum_i \frac{\sum_j v_j (x_i - x_j^{\rm val})^2}{\sum_j v_j}
+              = \frac1n \sum_i (x_i - \bar x)^2
+              + \frac{\sum_j v_j (x_j^{\rm val} - \bar x)^2}{\sum_j v_j}
+
+    One where all points coincide.
+    """
+    center = x_train.mean(-2, keepdim=True)  # (..., 1, d)
+    own = (x_train - center).square().sum(-1).mean(-1)  # (...)
+    gap = (x_val - center).square().sum(-1)  # (..., m)
+    member = torch.ones_like(gap) if val_weight is None else val_weight
+    total = member.sum(-1)
+    theirs = (member * gap).sum(-1) / torch.where(total > 0, total, 1.0)
+    width = (LOSSES_WIDER if x_train.shape[-1] == 1 else 1.0) * (own + theirs).sqrt()
+    return torch.where(width > 0, width, 1.0)[..., None, None]
+
+
+def _gamma(x_train: Tensor, bandwidth: str | float) -> tuple[Tensor, Tensor]:
+    """Inverse squared width and spread of the training points, (..., 1, 1) each."""
+    if bandwidth in ("median", "paper"):
+        spread = median_pair_distance(x_train)[..., None, None]
+    else:  # the root mean squared distance of two of them
+        away = x_train - x_train.mean(-2, keepdim=True)
+        spread = (2 * away.square().sum((-2, -1), True) / x_train.shape[-2]).sqrt()
+    # distances of equal points are rounding errors of their size: no width can be read off them
+    rounding = 10 * torch.finfo(x_train.dtype).eps * x_train.square().mean((-2, -1), True).sqrt()
+    spread = torch.where(spread > rounding, spread, 0.0)
     if bandwidth == "paper":
-        host = partial(_exact_on_host, ridge=ridge, upper=upper)
-        anywhere = partial(_exact, ridge=ridge, upper=upper)
-        w = _WithoutGradient.apply(host, anywhere, x_train, x_val, member, gamma)
-    else:
-        kernel, kappa = _kernels(x_train, x_val, member, gamma)
-        kernel = kernel + ridge * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
-        steps = partial(accelerated_gradient, upper=upper, n_steps=n_steps)
-        w = _WithoutGradient.apply(steps, steps, kernel, kappa)
-    mean = w.mean(-1, keepdim=True)
-    usable = (member.sum(-1, keepdim=True) > 0) & (spread[..., 0] > 0) & (mean > 0)
-    return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0).to(dtype)
+        return spread, spread
+    width = torch.where(spread > 0, spread, 1.0) if bandwidth == "median" else float(bandwidth)
+    return 0.5 / (torch.ones_like(spread) * width).square(), spread
 
 
 def _kernels(
@@ -164,11 +208,10 @@ def _kernels(
 
 
 def _exact(
-    x_train: Tensor, x_val: Tensor, member: Tensor, gamma: Tensor, *, ridge: float, upper: float
+    x_train: Tensor, x_val: Tensor, member: Tensor, gamma: Tensor, **settings: Any
 ) -> Tensor:  # (..., n)
     """Weights before rescaling, by batched torch operations."""
-    kernel, kappa = _kernels(x_train, x_val, member, gamma)
-    return batched_interior_point(kernel, kappa, ridge=ridge, upper=upper)
+    return batched_interior_point(*_kernels(x_train, x_val, member, gamma), **settings)
 
 
 def _exact_on_host(
@@ -176,9 +219,7 @@ def _exact_on_host(
     x_val: NDArray[np.float64],  # (..., m, d)
     member: NDArray[np.float64],  # (..., m)
     gamma: NDArray[np.float64],  # (..., 1, 1)
-    *,
-    ridge: float,
-    upper: float,
+    **settings: Any,
 ) -> NDArray[np.float64]:  # (..., n)
     """Mean-one weights, one problem after the other in numpy."""
     weight = np.ones(x_train.shape[:-1])
@@ -186,7 +227,7 @@ def _exact_on_host(
         width = gamma[at].item()
         if width > 0 and member[at].any():  # else there is nothing to tell points apart by
             problem = x_train[at], x_val[at], member[at]
-            weight[at] = matched_weights(*problem, gamma=width, ridge=ridge, upper=upper)
+            weight[at] = matched_weights(*problem, gamma=width, **settings)
     return weight
 
 
@@ -256,47 +297,10 @@ class _WithoutGradient(torch.autograd.Function):
         return _WithoutGradient.apply(host, anywhere, *batched), 0
 
 
-def cross_width(
-    x_train: Tensor,  # (..., n, d)
-    x_val: Tensor,  # (..., m, d)
-    val_weight: Tensor | None = None,  # (..., m)
-) -> Tensor:  # (..., 1, 1)
-    r"""Root mean squared distance of training from validation points, twice that if d is one.
+def effective_share(weight: Tensor) -> Tensor:
+    r"""Effective sample size over sample size, :math:`(\sum w)^2 / n \sum w^2`, left on its device.
 
-    .. math:: \frac1n \sum_i \frac{\sum_j v_j (x_i - x_j^{\rm val})^2}{\sum_j v_j}
-              = \frac1n \sum_i (x_i - \bar x)^2
-              + \frac{\sum_j v_j (x_j^{\rm val} - \bar x)^2}{\sum_j v_j}
-
-    One where all points coincide.
+    One for equal weights, 1/n where a single point carries everything, zero where none does.
     """
-    center = x_train.mean(-2, keepdim=True)  # (..., 1, d)
-    own = (x_train - center).square().sum(-1).mean(-1)  # (...)
-    gap = (x_val - center).square().sum(-1)  # (..., m)
-    member = torch.ones_like(gap) if val_weight is None else val_weight
-    total = member.sum(-1)
-    theirs = (member * gap).sum(-1) / torch.where(total > 0, total, 1.0)
-    width = (LOSSES_WIDER if x_train.shape[-1] == 1 else 1.0) * (own + theirs).sqrt()
-    return torch.where(width > 0, width, 1.0)[..., None, None]
-
-
-def _gamma(x_train: Tensor, bandwidth: str | float) -> tuple[Tensor, Tensor]:
-    """Inverse squared width and spread of the training points, (..., 1, 1) each."""
-    # distances of equal points are rounding errors of their size: no width can be read off them
-    rounding = 10 * torch.finfo(x_train.dtype).eps * x_train.square().mean((-2, -1), True).sqrt()
-    if _known(bandwidth) in ("median", "paper"):
-        spread = median_pair_distance(x_train)[..., None, None]
-    else:  # the root mean squared distance of two of them
-        away = x_train - x_train.mean(-2, keepdim=True)
-        spread = (2 * away.square().sum(-1).mean(-1)).sqrt()[..., None, None]
-    spread = torch.where(spread > rounding, spread, 0.0)
-    if bandwidth == "paper":
-        return spread, spread
-    if bandwidth == "median":
-        return 0.5 / torch.where(spread > 0, spread, 1.0).square(), spread
-    return torch.full_like(spread, 0.5 / float(bandwidth) ** 2), spread
-
-
-def _known(bandwidth: str | float) -> str | float:
-    if isinstance(bandwidth, str) and bandwidth not in BANDWIDTHS:
-        raise ValueError(f"bandwidth must be one of {BANDWIDTHS} or a width, got {bandwidth!r}")
-    return bandwidth
+    squares = weight.shape[-1] * weight.square().sum(-1)
+    return weight.sum(-1).square() / torch.where(squares > 0, squares, 1.0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from giw.checks import check_positive
 from giw.objective.distances import median_pair_distance, pairwise_squared_distances
-from giw.objective.dynamic import as_columns
+from giw.weights.ratio import check_auto
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,7 @@ class DynamicRelativeWeights:
         """Refuse settings without a meaning."""
         if not 0 <= self.eta < 1:
             raise ValueError(f"eta must be at least 0 and below 1, got {self.eta}")
-        if isinstance(self.bandwidth, str):
-            if self.bandwidth != "median":
-                raise ValueError(
-                    f"bandwidth must be 'median' or a positive number, got {self.bandwidth!r}"
-                )
-        else:
-            check_positive(self.bandwidth, "bandwidth")
+        check_auto(self.bandwidth, "bandwidth", ("median",))
         check_positive(self.ridge, "ridge")
 
     def __call__(
@@ -68,7 +62,7 @@ class DynamicRelativeWeights:
         val_z: Tensor,  # (m,) or (m, d)  the same of the validation batch
         inside: Tensor | None = None,  # (m,)  how much each validation point counts, 0 to 1
     ) -> Tensor:  # (n,)  mean one, no gradient
-        """Weights of the training batch; ones where there is nothing to tell points apart by."""
+        """Weights of the training batch; ones where nothing tells points apart."""
         ratio = self.ratio(train_z, val_z, inside)
         mean = ratio.mean()
         some = mean > 0 if inside is None else (mean > 0) & (inside.sum() > 0)
@@ -78,7 +72,9 @@ class DynamicRelativeWeights:
     def ratio(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
         """The estimated relative ratio itself, (n,), between 0 and 1/η."""
         dtype = torch.promote_types(train_z.dtype, torch.float32)
-        train, val = as_columns(train_z).to(dtype), as_columns(val_z).to(dtype)  # (n, d), (m, d)
+        train, val = (z.detach().to(dtype) for z in (train_z, val_z))
+        if train.ndim == 1:
+            train, val = train[:, None], val[:, None]
         with torch.autocast(train.device.type, enabled=False):
             width = self._width(train)
             phi_train = _gaussian(train, val, width)  # (n, m)
