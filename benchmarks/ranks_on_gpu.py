@@ -8,8 +8,8 @@ gloo. Both roads of docs/saving.md are compared with one process that knows of n
 precision: `GIWObjective` under DistributedDataParallel, and `giw.nets.training.train(..., ranks=)`.
 Exit code 1 if a weight or a parameter differs by more than rounding.
 
-Steps are then timed in single precision, and put beside the model of benchmarks/scaling.py with the rates
-of this device. Messages are timed alone and added to it. Wall milliseconds, medians.
+Steps are then timed in single precision, and put beside the model of benchmarks/scaling.py with the
+rates of this device. Messages are timed alone and added to it. Wall milliseconds, medians.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from giw.nets.methods import method_named
 from giw.nets.models import MLP
 from giw.nets.training import Batch, Tensors, TrainingConfig, train
 from giw.nets.training.net import FunctionalNet
-from giw.nets.training.sharded_net import ShardedNet
+from giw.nets.training.ranks import ShardedNet
 from scaling import CLASSES, HIDDEN, INPUTS, ITERATIONS, a_batch, a_step, n_params
 
 STEPS, N, M = 5, 256, 101  # of the comparison; an odd number of rows makes parts of unequal size

@@ -27,9 +27,9 @@ import torch.multiprocessing as mp
 import giw
 from giw.nets.methods import method_named
 from giw.nets.models import MLP
-from giw.nets.training import Batch
+from giw.nets.training import Batch, State
 from giw.nets.training.net import FunctionalNet
-from giw.nets.training.sharded_net import ShardedNet
+from giw.nets.training.ranks import ShardedNet
 from giw.objective import dynamic_kmm
 from giw.support import nearest
 
@@ -134,7 +134,7 @@ def a_step(net: FunctionalNet, batch: Batch) -> Callable[[], Any]:
     method, params = method_named("giw"), net.params()
 
     def step() -> Any:
-        loss, _ = method.loss(net, params, batch)
+        loss = method.loss(net, params, State(), batch)[0]
         return torch.autograd.grad(loss, list(params.values()))
 
     return step

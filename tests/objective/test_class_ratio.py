@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giw.nets.methods.giw_plus import members as one_hot
+from giw.nets.training import members as one_hot
 from giw.objective.class_ratio import class_ratio, shrunk_shares
 
 

@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from giw.nets.training.descent import Descent
+from giw.nets.training.step import Descent
 
 FOLDER = "GIW_SOAK_FOLDER"  # programs that start others tell them by this variable
 HIDDEN = re.compile(r"\..+\.[0-9a-f]{16}")  # what is being written: giw.writing

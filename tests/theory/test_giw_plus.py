@@ -39,12 +39,12 @@ def risk_of_giw_plus(shift, membership, **options):
         lambda x: x, 0, logits=lambda x: net(net.params(), x),
     )  # fmt: skip
     member = torch.tensor([float(s) for s in membership])[val]
-    params = net.params() | method.state(evidence, SimpleNamespace(membership=member), {})
+    params, state = net.params(), method.state(evidence, SimpleNamespace(membership=member))
     batch = Batch(points[train], y, points[val], y_val, member, member.mean(), torch.zeros(()))
     loss = nn.functional.cross_entropy(
         net(params, points), torch.zeros(atoms, dtype=torch.long), reduction="none"
     )
-    risk = method.loss(net, params, batch)[0]
+    risk = method.loss(net, params, state, batch)[0]
     return risk.item(), loss[val].mean().item()
 
 

@@ -146,7 +146,7 @@ def run_demo(
 def _run_with_progress(
     trials: int, seed: int, console: Console, *, quiet: bool
 ) -> tuple[list[Score], float]:
-    from giw.nets.training.progress import note_of
+    from giw.nets.epochs import note_of
     from giw.pages.progress import make_progress
 
     config, methods = demo_config(), demo_methods()

@@ -26,7 +26,7 @@ from giw.estimators.inputs import (
 )
 from giw.estimators.saving import SavesToFolder
 from giw.nets.devices import as_device, default_group, shared_seed, threads_for
-from giw.nets.epochs import cross_fitted_losses
+from giw.nets.epochs import cross_fitted_losses, training_bar
 from giw.nets.inputs import (
     as_net_input,
     center_and_spread,
@@ -46,7 +46,6 @@ from giw.nets.training import (
     TrainingConfig,
     predict_in_blocks,
 )
-from giw.nets.training.progress import training_bar
 from giw.support import SupportSplit, SupportSplitter
 
 TABLE_SHARE = 0.5  # of the risk inside that training data carry, on tables

@@ -1,8 +1,9 @@
-"""The number of epochs, by the loss on validation points that took no part in training."""
+"""Epochs seen from outside: how many to train for, and a bar that moves with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import nn
 
 from giw.estimators.folds import stratified_folds
 from giw.nets.training import Method, OnEpoch, Pretrained, Tensors, TrainingConfig, train
+from giw.pages.progress import make_progress
 
 
 def cross_fitted_losses(
@@ -60,3 +62,31 @@ def cross_fitted_losses(
         )  # fmt: skip
         total += record.history["test_loss"] * int(out.sum())
     return total / m
+
+
+def note_of(values: dict[str, float]) -> str:
+    """The two values worth a glance."""
+    parts = [f"loss {values['loss']:.3f}"]
+    if "test_accuracy" in values:
+        parts.append(f"test {100 * values['test_accuracy']:.1f} %")
+    return ", ".join(parts)
+
+
+@contextmanager
+def training_bar(*, shown: bool) -> Iterator[Callable[[TrainingConfig, str], OnEpoch]]:
+    """A bar for each training, pretraining included, from its settings and its name."""
+    with make_progress(shown=shown) as progress:
+
+        def watch(config: TrainingConfig, name: str) -> OnEpoch:
+            task = progress.add_task(name, total=None, note="")
+
+            def on_epoch(phase: str, epoch: int, values: dict[str, float]) -> None:
+                total = config.pretrain_epochs if phase == "pretrain" else config.epochs
+                what = f"{name}, {phase}ing"
+                progress.update(
+                    task, description=what, total=total, completed=epoch + 1, note=note_of(values)
+                )
+
+            return on_epoch
+
+        yield watch

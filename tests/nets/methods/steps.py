@@ -1,4 +1,4 @@
-"""A batch, the parameters a method starts from, and steps of it without the whole loop."""
+"""A batch, what a method starts from, and steps of it without the whole run."""
 
 import torch
 from tests.nets.training.toy import toy_tensors
@@ -23,31 +23,44 @@ def losses(net, params, batch):
 
 
 def start(method, module, random_state=0):
-    """The net's parameters and the method's own, leaves of a graph."""
+    """The net, its parameters, and what the method keeps beside them."""
     net = FunctionalNet(module)
     params = net.params()
-    own = method.own_params(net, params, a_batch().x[:2], random_state)
-    memory = method.state(an_evidence(net, params, random_state), None, params)
-    return params | {name: p.clone().requires_grad_() for name, p in (own.params | memory).items()}
+    return net, params, method.state(an_evidence(net, params, random_state), None)
+
+
+def a_loss(method, batch, module):
+    """Loss and logs of one step from the start."""
+    loss, _, logs = method.loss(*start(method, module), batch)
+    return loss, logs
+
+
+def learning(params, state):
+    """All that gradients move, by name."""
+    named = params | {f"state.{name}": p for name, p in state.tensors().items()}
+    return {name: p for name, p in named.items() if p.requires_grad}
 
 
 def an_evidence(net, params, random_state=0):
     data = toy_tensors(seed=random_state)
     seen = torch.arange(len(data.y_train)) % 2 > 0
     return Evidence(
-        data.x_train, data.y_train, data.x_val, data.y_val, seen, lambda x: x, random_state,
+        data.x_train, data.y_train, data.x_val, data.y_val, seen,
+        lambda x: predict_in_blocks(net, params, x, hidden=True), random_state,
         logits=lambda x: predict_in_blocks(net, params, x),
     )  # fmt: skip
 
 
 def descend(method, module, batch, steps, *, optimizer=torch.optim.Adam, learning_rate=0.01):
-    """Parameters after some steps on one batch, progress running from 0 to 1."""
-    net, params = FunctionalNet(module), start(method, module)
-    mover = optimizer(params.values(), lr=learning_rate)
+    """Parameters and state after some steps on one batch, progress running from 0 to 1."""
+    net, params, state = start(method, module)
+    leaves = list(learning(params, state).values())
+    mover = optimizer(leaves, lr=learning_rate)
     for step in range(steps):
-        loss, _ = method.loss(net, params, batch._replace(progress=torch.tensor(step / steps)))
-        gradients = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
-        for p, gradient in zip(params.values(), gradients, strict=True):
+        now = batch._replace(progress=torch.tensor(step / steps))
+        loss, state, _ = method.loss(net, params, state, now)
+        gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
+        for p, gradient in zip(leaves, gradients, strict=True):
             p.grad = gradient
         mover.step()
-    return {name: p.detach() for name, p in params.items()}
+    return {name: p.detach() for name, p in params.items()}, state

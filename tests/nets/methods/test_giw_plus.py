@@ -2,14 +2,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.nets.methods.steps import a_batch, losses, start
+from tests.nets.methods.steps import a_batch, a_loss, losses, start
 from tests.nets.training.toy import toy_net
 
 from giw.nets.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
-from giw.nets.methods.ccsa import contrast
-from giw.nets.methods.giw_plus import ALPHA, CLASS_RATIO, MOVED
+from giw.nets.methods.alignment import contrast
 from giw.nets.training import Batch, Evidence, FunctionalNet
-from giw.support import SupportSplitter
 
 PLAIN = {
     "copies": 1,
@@ -23,7 +21,7 @@ PLAIN = {
 
 def value(method, batch, module=None):
     module = module or toy_net()
-    return method.loss(FunctionalNet(module), start(method, module), batch)[0]
+    return a_loss(method, batch, module)[0]
 
 
 def test_without_its_parts_it_is_giw():
@@ -51,17 +49,19 @@ def test_the_training_share_moves_risk_from_training_to_validation_points(share)
     torch.testing.assert_close(value(method, batch), expected)
 
 
+def copies(method, batch):
+    return method._copies(start(method, toy_net())[2], batch.x, batch.x_val)[0]
+
+
 def test_no_more_copies_than_training_points_and_the_first_as_it_is():
-    method, module = GIWPlus(copies=4), toy_net()
-    params, batch = start(method, module), a_batch(n=24, m=6)
-    copies = method._copies(params, batch.x, batch.x_val).x
-    assert len(copies) == 24
-    assert torch.equal(copies[:6], batch.x_val)
-    assert (copies[6:] != batch.x_val.repeat(3, 1)).any(1).all()
-    few = a_batch(n=13, m=6)
-    assert len(method._copies(params, few.x, few.x_val).x) == 12
+    method, batch = GIWPlus(copies=4), a_batch(n=24, m=6)
+    found = copies(method, batch)
+    assert len(found) == 24
+    assert torch.equal(found[:6], batch.x_val)
+    assert (found[6:] != batch.x_val.repeat(3, 1)).any(1).all()
+    assert len(copies(method, a_batch(n=13, m=6))) == 12
     one = a_batch(n=7, m=6)
-    assert (method._copies(params, one.x, one.x_val).x != one.x_val).any(1).all()  # nothing else
+    assert (copies(method, one) != one.x_val).any(1).all()  # nothing else
 
 
 def test_alignment_is_that_of_pairs_counted_by_weight_and_by_what_is_outside():
@@ -99,38 +99,21 @@ def test_a_net_that_training_data_do_not_teach_is_not_aligned_with_them():
 
 
 def test_images_are_moved_and_tables_are_jittered():
-    method = GIWPlus()
-    still_params = start(method, toy_net())
-    params = still_params | {MOVED: torch.ones(())}
-    x, x_val = torch.rand(12, 1, 16, 16), torch.rand(3, 1, 16, 16)
-    moved = method._copies(params, x, x_val).x
+    method, x, x_val = GIWPlus(), torch.rand(12, 1, 16, 16), torch.rand(3, 1, 16, 16)
+    batch = a_batch()._replace(x=x, x_val=x_val)
+    moved = copies(method, batch)
     still = x_val.repeat(4, 1, 1, 1)
     assert (moved[3:] - still[3:]).abs().amax((1, 2, 3)).min() > 0.01
-    assert torch.equal(method._copies(still_params, x, x_val).x, x_val)  # nothing to copy for
-    fewer = x[:5]  # no room for a second round
-    assert torch.equal(method._copies(params, fewer, x_val).x, x_val)
-    assert len(method._copies(params, x[:6], x_val).x) == 6
-    assert not torch.equal(replace(method, copies=1)._copies(params, x[:6], x_val).x, x_val)
-    table, table_val = x.flatten(1), x_val.flatten(1)
-    noisy = method._copies(still_params, table, table_val).x - table_val.repeat(4, 1)
+    fewer = batch._replace(x=x[:5])  # no room for a second round
+    assert torch.equal(copies(method, fewer), x_val)
+    six = batch._replace(x=x[:6])
+    assert len(copies(method, six)) == 6
+    assert not torch.equal(copies(replace(method, copies=1), six), x_val)
+    plain = copies(replace(method, augment=False), batch)
+    assert torch.equal(plain, x_val)  # nothing to copy for
+    table = batch._replace(x=x.flatten(1), x_val=x_val.flatten(1))
+    noisy = copies(method, table) - table.x_val.repeat(4, 1)
     assert 0 < noisy[3:].abs().max() < 0.1
-
-
-def evidence_of_images(side):
-    """The noisy problem with images in place of numbers."""
-    evidence, _ = noisy_evidence(n=200)
-    images = evidence.x_train.view(-1, 1, 1, 1).expand(-1, 1, side, side)
-    return replace(
-        evidence, x_train=images, x_val=images[:5], y_val=evidence.y_train[:5],
-        logits=lambda z: z[:, 0, 0, :2],
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(("side", "moved"), [(16, True), (15, False)])
-def test_copies_of_images_are_moved_that_are_not_too_small(side, moved):
-    shown = evidence_of_images(side)
-    assert (MOVED in GIWPlus().state(shown, None, {})) == moved
-    assert MOVED not in GIWPlus(augment=False).state(shown, None, {})
 
 
 def noisy_evidence(share=0.4, n=2000, m=30):
@@ -165,29 +148,19 @@ def test_matched_weights_are_those_of_a_batch_with_the_shares_of_classes(rare):
         torch.nn.functional.cross_entropy(evidence.logits(x), y, reduction="none") for x, y in sides
     ]
     method = GIWPlus()
-    state = method.state(evidence, None, {})
-    found = method._weights(state, batch, 2, *own)
+    state = method.state(evidence, None)
+    found = method._weights(state, batch, *own)
     plain = method.weigh(*own, batch.inside)
     mean = torch.stack([plain[evidence.y_train == c].mean() for c in range(2)])
-    expected = plain * (state[CLASS_RATIO] / mean)[evidence.y_train]
+    expected = plain * (state.class_ratio / mean)[evidence.y_train]
     torch.testing.assert_close(found, expected / expected.mean() if rare else plain)
     # each class has the share that the ratio asks for
     share = torch.stack([found[evidence.y_train == c].sum() for c in range(2)]) / len(found)
-    asked = state[CLASS_RATIO] * torch.bincount(evidence.y_train) / len(found)
+    asked = state.class_ratio * torch.bincount(evidence.y_train) / len(found)
     if rare:
         torch.testing.assert_close(share, asked / asked.sum())
     # classes that differ by no more than chance change nothing
     assert torch.allclose(found, plain, atol=1e-5) == (not rare)
-
-
-def test_alpha_is_the_mean_of_the_membership_in_use():
-    evidence, _ = noisy_evidence(m=4)
-    split = replace(
-        SupportSplitter(random_state=0).fit(evidence.x_train).split(evidence.x_val),
-        posterior=torch.tensor([0.95, 0.3, 0.0, 0.6]),
-    )
-    state = GIWPlus(train_share=0.8).state(evidence, split, {})
-    assert state[ALPHA] == pytest.approx(0.8 * (0.95 + 0.3 + 0 + 0.6) / 4)
 
 
 @pytest.mark.parametrize(

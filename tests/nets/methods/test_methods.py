@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.nets.methods.steps import a_batch, losses, start
+from tests.nets.methods.steps import a_batch, a_loss, learning, losses, start
 from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 from torch.func import grad, vmap
@@ -15,13 +15,10 @@ from giw.nets.methods import (
     METHODS,
     RDIW,
     GIWPlus,
-    Pooled,
-    PretrainVal,
-    TrainOnly,
     ValOnly,
     method_named,
 )
-from giw.nets.training import OWN, Batch, Evidence, FunctionalNet, TrainingConfig, train
+from giw.nets.training import Batch, Evidence, FunctionalNet, TrainingConfig, train
 from giw.objective import DynamicWeights, generalized_risk
 from giw.support import SupportSplitter
 
@@ -35,45 +32,81 @@ EVERY = [make() for make in METHODS.values()] + [
 ]
 
 
-@pytest.mark.parametrize("method", EVERY, ids=repr)
+every_method = pytest.mark.parametrize("method", EVERY, ids=repr)
+
+
+def gradients(method, net, params, state, batch):
+    """Of all that learns, as the run takes them for one trial."""
+    leaves = learning(params, state)
+    loss = method.loss(net, params, state, batch)[0]
+    found = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+    zeros = (
+        torch.zeros_like(p) if g is None else g for p, g in zip(leaves.values(), found, strict=True)
+    )
+    return dict(zip(leaves, zeros, strict=True))
+
+
+def functional_gradients(method, net, params, state, batch):
+    """The same through torch.func."""
+    parts = state.tensors()
+    kept = {name: p.detach() for name, p in parts.items() if not p.requires_grad}
+
+    def loss(p, learnt, batch):
+        return method.loss(net, p, state.with_tensors(kept | learnt), batch)[0]
+
+    free = {name: p.detach() for name, p in params.items()}
+    learnt = {name: p.detach() for name, p in parts.items() if p.requires_grad}
+    of_net, of_state = grad(loss, argnums=(0, 1))(free, learnt, batch)
+    return of_net | {f"state.{name}": g for name, g in of_state.items()}
+
+
+@every_method
 def test_trials_stacked_with_vmap_have_the_gradients_of_each_alone(method):
     """The protocol is functional: parameters and batches may carry a leading trial dimension."""
     net = FunctionalNet(toy_net())
-    trials = [
-        ({k: v.detach() for k, v in start(method, toy_net(seed), seed).items()}, a_batch(seed))
-        for seed in range(3)
-    ]
-    gradient = grad(lambda params, batch: method.loss(net, params, batch)[0])
-    stacked_params = {k: torch.stack([p[k] for p, _ in trials]) for k in trials[0][0]}
-    stacked_batch = Batch(
-        *(torch.stack(parts) for parts in zip(*(b for _, b in trials), strict=True))
+    trials = [(*start(method, toy_net(seed), seed)[1:], a_batch(seed)) for seed in range(3)]
+    state = trials[0][1]
+
+    def gradient(params, tensors, batch):
+        def loss(p):
+            return method.loss(net, p, state.with_tensors(tensors), batch)[0]
+
+        return grad(loss)(params)
+
+    def stacked(parts):
+        return {k: torch.stack([p[k].detach() for p in parts]) for k in parts[0]}
+
+    together = vmap(gradient)(
+        stacked([p for p, _, _ in trials]),
+        stacked([s.tensors() for _, s, _ in trials]),
+        Batch(*(torch.stack(parts) for parts in zip(*(b for *_, b in trials), strict=True))),
     )
-    together = vmap(gradient)(stacked_params, stacked_batch)
-    for t, (params, batch) in enumerate(trials):
-        for name, alone in gradient(params, batch).items():
-            torch.testing.assert_close(together[name][t], alone, rtol=1e-3, atol=1e-4)
+    for t, (params, alone, batch) in enumerate(trials):
+        for name, expected in functional_gradients(method, net, params, alone, batch).items():
+            if name in together:
+                torch.testing.assert_close(together[name][t], expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", EVERY, ids=repr)
-def test_the_loss_is_a_scalar_and_the_logs_are_scalars(method):
-    net = FunctionalNet(toy_net())
-    loss, logs = method.loss(net, start(method, toy_net()), a_batch())
+@every_method
+def test_the_loss_and_its_logs_are_scalars_and_the_state_keeps_its_shape(method):
+    net, params, state = start(method, toy_net())
+    loss, after, logs = method.loss(net, params, state, a_batch())
     assert loss.shape == ()
-    assert all(value.shape == () for name, value in logs.items() if not name.startswith(OWN))
+    assert all(value.shape == () for value in logs.values())
+    shapes = [
+        {k: (v.shape, v.requires_grad) for k, v in s.tensors().items()} for s in (state, after)
+    ]
+    assert shapes[0] == shapes[1]
 
 
-@pytest.mark.parametrize("method", EVERY, ids=repr)
+@every_method
 def test_plain_autograd_and_functional_gradients_agree(method):
     """The loop differentiates leaves; stacked trials go through torch.func."""
-    net, batch = FunctionalNet(toy_net()), a_batch()
-    params = start(method, toy_net())
-    loss = method.loss(net, params, batch)[0]
-    by_autograd = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
-    free = {name: p.detach() for name, p in params.items()}
-    by_func = grad(lambda p: method.loss(net, p, batch)[0])(free)
-    for leaf, functional in zip(by_autograd, by_func.values(), strict=True):
-        expected = torch.zeros_like(functional) if leaf is None else leaf
-        torch.testing.assert_close(functional, expected, rtol=1e-4, atol=1e-6)
+    begun, batch = start(method, toy_net()), a_batch()
+    found, expected = (road(method, *begun, batch) for road in (gradients, functional_gradients))
+    assert found.keys() == expected.keys()
+    for name, one in expected.items():
+        torch.testing.assert_close(found[name], one, rtol=1e-4, atol=1e-6)
 
 
 def small_convolutional_net():
@@ -85,101 +118,52 @@ def small_convolutional_net():
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", EVERY, ids=repr)
+@every_method
 def test_mixed_precision_gives_almost_the_same_loss(method):
-    module = small_convolutional_net()
-    net, batch = FunctionalNet(module), a_batch()
-    params = start(method, module)
-    exact, _ = method.loss(net, params, batch)
+    begun, batch = start(method, small_convolutional_net()), a_batch()
+    exact = method.loss(*begun, batch)[0]
     with torch.autocast("cpu", torch.bfloat16):
-        mixed, _ = method.loss(net, params, batch)
+        mixed = method.loss(*begun, batch)[0]
+        found = gradients(method, *begun, batch)
     torch.testing.assert_close(mixed, exact, rtol=0.05, atol=0.01)
-    gradients = torch.autograd.grad(mixed, list(params.values()), allow_unused=True)
-    assert all(g is None or g.isfinite().all() for g in gradients)
+    assert all(g.isfinite().all() for g in found.values())
 
 
-@pytest.mark.parametrize("method", EVERY, ids=repr)
+@every_method
 def test_a_net_with_batch_normalisation_keeps_statistics_of_real_passes_only(method):
     """Every method can train such a net, and a step updates its running statistics once."""
     module = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).train()
-    net = FunctionalNet(module)
-    params = start(method, module)
-    loss, _ = method.loss(net, params, a_batch())
-    gradients = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
-    assert all(g is None or g.isfinite().all() for g in gradients)
-    assert int(net.buffers()["1.num_batches_tracked"]) == 1
+    begun = start(method, module)
+    assert all(g.isfinite().all() for g in gradients(method, *begun, a_batch()).values())
+    assert int(begun[0].buffers()["1.num_batches_tracked"]) == 1
 
 
-@pytest.mark.parametrize("method", EVERY, ids=repr)
+@every_method
 def test_a_frozen_layer_stays_out_of_the_way(method):
     module = toy_net()
     module[0].requires_grad_(False)
-    params = start(method, module)
-    loss, _ = method.loss(FunctionalNet(module), params, a_batch())
-    trained = [p for p in params.values() if p.requires_grad]
-    assert all(
-        g is None or g.isfinite().all()
-        for g in torch.autograd.grad(loss, trained, allow_unused=True)
-    )
+    found = gradients(method, *start(method, module), a_batch())
+    assert not any(name.startswith("0.") for name in found)
+    assert all(g.isfinite().all() for g in found.values())
 
 
-def test_the_simple_losses_by_hand():
-    net, batch = FunctionalNet(toy_net()), a_batch()
-    params = net.params()
-    train_loss, val_loss = losses(net, params, batch)
-    for method, expected in [
-        (ValOnly(), val_loss.mean()),
-        (PretrainVal(), val_loss.mean()),
-        (TrainOnly(), train_loss.mean()),
-        (Pooled(), (train_loss.mean() + val_loss.mean()) / 2),
-    ]:
-        torch.testing.assert_close(method.loss(net, params, batch)[0], expected)
+def value(method, batch):
+    return a_loss(method, batch, toy_net())[0]
 
 
 def test_giw_is_the_generalized_risk_with_weights_matched_to_inside_points():
     net, batch = FunctionalNet(toy_net()), a_batch()
-    params = net.params()
-    train_loss, val_loss = losses(net, params, batch)
+    train_loss, val_loss = losses(net, net.params(), batch)
     weight = DynamicWeights()(train_loss, val_loss, batch.inside)
     expected = generalized_risk(train_loss, weight, val_loss, batch.inside, alpha=batch.alpha)
-    torch.testing.assert_close(GIW().loss(net, params, batch)[0], expected)
+    torch.testing.assert_close(value(GIW(), batch), expected)
 
 
 def test_giw_is_diw_when_everything_is_inside_and_val_only_when_nothing_is():
-    net, batch = FunctionalNet(toy_net()), a_batch()
-    params = net.params()
-    everything = batch._replace(inside=torch.ones(6), alpha=torch.ones(()))
-    nothing = batch._replace(inside=torch.zeros(6), alpha=torch.zeros(()))
-    torch.testing.assert_close(
-        GIW().loss(net, params, everything)[0], DIW().loss(net, params, everything)[0]
-    )
-    torch.testing.assert_close(
-        GIW().loss(net, params, nothing)[0], ValOnly().loss(net, params, nothing)[0]
-    )
-
-
-def test_diw_does_not_train_on_validation_points():
-    net, batch = FunctionalNet(toy_net()), a_batch()
-    params = net.params()
-    x_val = batch.x_val.clone().requires_grad_()
-    loss, _ = DIW().loss(net, params, batch._replace(x_val=x_val))
-    (gradient,) = torch.autograd.grad(loss, x_val)
-    assert (gradient == 0).all()
-
-
-def test_hidden_weights_speak_of_labels_too():
-    """Two points with the same features and other labels must not share a weight."""
-    net = FunctionalNet(toy_net())
-    x = torch.zeros(20, 2)
-    y = torch.arange(20) % 2
-    batch = Batch(
-        x, y, x[:4], torch.zeros(4, dtype=torch.long), torch.ones(4), torch.ones(()),
-        torch.zeros(()),
-    )  # fmt: skip
-    params = net.params()
-    loss, _ = DIW(representation="hidden").loss(net, params, batch)
-    class_zero = losses(net, params, batch)[0][y == 0].mean()
-    torch.testing.assert_close(loss, class_zero, rtol=0.1, atol=0)
+    everything = a_batch()._replace(inside=torch.ones(6), alpha=torch.ones(()))
+    nothing = a_batch()._replace(inside=torch.zeros(6), alpha=torch.zeros(()))
+    torch.testing.assert_close(value(GIW(), everything), value(DIW(), everything))
+    torch.testing.assert_close(value(GIW(), nothing), value(ValOnly(), nothing))
 
 
 def evidence(split_seed=0):
@@ -229,10 +213,9 @@ def test_a_blob_outside_is_learnt_by_giw_and_not_by_diw():
     assert theirs < 0.8
 
 
-@pytest.mark.parametrize("make", [GIW, DIW])
-def test_an_unknown_representation_is_refused(make):
+def test_an_unknown_representation_is_refused():
     with pytest.raises(ValueError, match="loss, hidden"):
-        make(representation="pixels")
+        GIW(representation="pixels")
 
 
 def test_an_unknown_place_to_split_is_refused():

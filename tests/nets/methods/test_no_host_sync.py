@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from tests.nets.methods.steps import a_batch, start
+from tests.nets.methods.steps import a_batch, learning, start
 from tests.nets.training.toy import toy_net
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from giw.nets.methods import METHODS, TrainOnly
-from giw.nets.training import FunctionalNet, sample_losses
+from giw.nets.training import sample_losses
 from giw.objective import DynamicWeights
 
 CASES = {
@@ -29,12 +29,19 @@ CASES = {
 
 def walk(method):
     """Loss, logs and gradient of one step."""
-    params, batch, mode = start(method, toy_net()), a_batch(), FakeTensorMode()
-    named = {name: mode.from_tensor(p.detach()).requires_grad_() for name, p in params.items()}
+    net, params, state = start(method, toy_net())
+    batch, mode = a_batch(), FakeTensorMode()
+
+    def faked(tensors):
+        return {k: mode.from_tensor(p.detach()).requires_grad_(p.requires_grad)
+                for k, p in tensors.items()}  # fmt: skip
+
+    params, state = faked(params), state.with_tensors(faked(state.tensors()))
     batch = type(batch)(*map(mode.from_tensor, batch))
     with mode:
-        value, logs = method.loss(FunctionalNet(toy_net()), named, batch)
-        return value, logs, torch.autograd.grad(value, list(named.values()), allow_unused=True)
+        value, _, logs = method.loss(net, params, state, batch)
+        leaves = list(learning(params, state).values())
+        return value, logs, torch.autograd.grad(value, leaves, allow_unused=True)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -50,10 +57,10 @@ class Looking(TrainOnly):
 
     look: Callable[[torch.Tensor], Any] = float
 
-    def loss(self, net, params, batch):
+    def loss(self, net, params, state, batch):
         losses = sample_losses(net(params, batch.x), batch.y)
         self.look(losses)
-        return losses.mean(), {}
+        return losses.mean(), state, {}
 
 
 LOOKS = {

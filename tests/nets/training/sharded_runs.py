@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from giw.nets.training import (
     TrainingConfig,
     UnusableCheckpoint,
     ask_to_stop,
-    loop,
+    run,
     sample_losses,
     train,
 )
-from giw.nets.training.sharded_net import ShardedNet
+from giw.nets.training.ranks import ShardedNet
 
 # 25 rows a step: one process of two has a row more than the other
 CONFIG = TrainingConfig(epochs=2, pretrain_epochs=1, batch_size=25, learning_rate=0.01)
@@ -33,8 +33,10 @@ CONFIG = TrainingConfig(epochs=2, pretrain_epochs=1, batch_size=25, learning_rat
 def data() -> Tensors:
     """In double precision, so that rounding is told from mistakes."""
     found = toy_tensors(n=75, m=7)
-    parts = {f.name: getattr(found, f.name) for f in fields(found)}
-    return Tensors(**{k: v.double() if v.is_floating_point() else v for k, v in parts.items()})
+    return replace(
+        found, x_train=found.x_train.double(), x_val=found.x_val.double(),
+        x_test=found.x_test.double(),
+    )  # fmt: skip
 
 
 def trained(name: str, **how: Any) -> dict[str, torch.Tensor]:
@@ -76,7 +78,7 @@ def shared(rank: int, folder: str) -> dict[str, Any]:
 def interrupted(rank: int, folder: Path) -> dict[str, Any]:
     """The second process is asked to stop; then both go on. Only the first one has a file."""
     world, path = dist.group.WORLD, folder / f"of rank {rank}"
-    loop.STEPS_TO_AGREE = 2
+    run.STEPS_TO_AGREE = 2
 
     def ask(phase: str, epoch: int, _: Any) -> None:
         if rank == 1 and (phase, epoch) == ("train", 0):

@@ -102,18 +102,6 @@ def test_a_finished_run_is_read_and_not_trained_again(tmp_path):
     assert not seen
 
 
-def test_fewer_savings_lose_epochs_but_not_the_result(tmp_path):
-    data, file = toy_tensors(), tmp_path / "run"
-    whole = train(Pooled(), toy_net(), data, CONFIG)
-    with pytest.raises(Stop):
-        train(
-            Pooled(), toy_net(), data, CONFIG,
-            on_epoch=stop_after("train", 2), checkpoint=file, checkpoint_every=2,
-        )  # fmt: skip
-    assert read_tensors(file)[1]["epoch"] == 2
-    equal(train(Pooled(), toy_net(), data, CONFIG, checkpoint=file, checkpoint_every=2), whole)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -181,7 +169,7 @@ def test_a_reader_never_mixes_two_checkpoints(tmp_path):
 
 
 def test_savings_keep_the_pause_that_was_asked_for(tmp_path):
-    seldom = Checkpoint(tmp_path / "run", {}, seconds=1000.0)
+    seldom = Checkpoint(tmp_path / "run", {}, 1000.0)
     assert [seldom.due(epoch, 4) for epoch in (1, 2, 3, 4)] == [False, False, False, True]
 
 

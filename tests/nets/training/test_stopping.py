@@ -11,18 +11,17 @@ from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 
 from giw.nets.methods import GIW, Pooled
-from giw.nets.training import Interrupted, TrainingConfig, loop, train, train_trials
-from giw.nets.training.checkpoint import read_tensors
-from giw.nets.training.stopping import ask_to_stop, asked_to_stop, stop_by_interrupt
+from giw.nets.training import Interrupted, TrainingConfig, ask_to_stop, run, train, train_trials
+from giw.nets.training.checkpoint import asked_to_stop, read_tensors, stop_by_interrupt
 
 CONFIG = TrainingConfig(epochs=2, pretrain_epochs=2, batch_size=32, learning_rate=0.01)
 PRETRAIN, TRAIN = 3, 4  # steps of an epoch over 120 rows, a quarter of which pretraining keeps back
 
 
 def stop_at(monkeypatch, call):
-    """Ask to stop at the so-manyth time that the loop asks whether to."""
+    """Ask to stop at the so-manyth time that the run asks whether to."""
     calls = itertools.count()
-    monkeypatch.setattr(loop, "asked_to_stop", lambda: next(calls) == call)
+    monkeypatch.setattr(run, "asked_to_stop", lambda: next(calls) == call)
 
 
 @pytest.mark.parametrize("step", range(2 * (PRETRAIN + TRAIN)))

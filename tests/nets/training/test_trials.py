@@ -17,7 +17,7 @@ from giw.nets.training import (
     train,
     train_trials,
 )
-from giw.nets.training.descent import FlatData
+from giw.nets.training.batches import JoinedData
 
 CONFIG = TrainingConfig(
     epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.01, weight_decay=1e-3
@@ -172,14 +172,14 @@ def test_nets_of_two_kinds_are_refused():
         train_trials(Pooled(), modules, [toy_tensors()] * 2, CONFIG)
 
 
-def test_what_trials_share_is_kept_once():
+def test_training_data_that_trials_share_are_kept_once_and_splits_stay_with_their_trial():
     one, other = toy_tensors(m=5, seed=0), toy_tensors(m=5, seed=1)
-    part = replace(one, x_val=one.x_val[1:], y_val=one.y_val[1:])
-    flat = FlatData.of([one, part, other, one])
+    part = replace(one, x_val=one.x_val.flip(0), y_val=one.y_val.flip(0))
+    joined = JoinedData.of([one, part, other, one])
     n = len(one.y_train)
-    assert len(flat.x_train) == n + len(other.y_train)
-    assert flat.train_start.tolist() == [0, 0, n, 0]
-    assert flat.val_start.tolist() == [0, 5, 9, 0]
-    assert torch.equal(flat.x_train[n:], other.x_train)
-    assert torch.equal(flat.y_val[5:9], part.y_val)
-    assert FlatData.of([one, one]).x_train is one.x_train
+    assert len(joined.x_train) == n + len(other.y_train)
+    assert joined.train_start.tolist() == [0, 0, n, 0]
+    assert joined.val_start.tolist() == [0, 5, 10, 15]
+    assert torch.equal(joined.x_train[n:], other.x_train)
+    assert torch.equal(joined.y_val[5:10], part.y_val)
+    assert JoinedData.of([one, one]).x_train is one.x_train

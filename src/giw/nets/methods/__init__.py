@@ -1,5 +1,6 @@
 """Ways to train a net on two samples, by name."""
 
+from giw.nets.methods.alignment import CCSA, DANN
 from giw.nets.methods.baselines import (
     DFR,
     Pooled,
@@ -9,8 +10,6 @@ from giw.nets.methods.baselines import (
     TrainOnly,
     ValOnly,
 )
-from giw.nets.methods.ccsa import CCSA
-from giw.nets.methods.dann import DANN
 from giw.nets.methods.diw import DIW, RDIW, GIWUnsplit
 from giw.nets.methods.giw import GIW
 from giw.nets.methods.giw_plus import GIWPlus
@@ -35,7 +34,7 @@ def method_named(name: str, **settings: object) -> Method:
 
 
 __all__ = [
-    *("METHODS", "method_named", "GIW", "GIWPlus", "DIW", "RDIW", "GIWUnsplit", "Reweight"),
-    *("MWNet", "CCSA", "DANN", "TrainOnly", "ValOnly", "PretrainVal", "Pooled", "PooledPlus"),
-    *("Surgical", "DFR"),
-]
+    "CCSA", "DANN", "DFR", "DIW", "GIW", "METHODS", "RDIW", "GIWPlus", "GIWUnsplit", "MWNet",
+    "Pooled", "PooledPlus", "PretrainVal", "Reweight", "Surgical", "TrainOnly", "ValOnly",
+    "method_named",
+]  # fmt: skip

@@ -38,22 +38,22 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from giw.nets.methods.giw_plus import GIWPlus, members
+from giw.nets.methods.giw_plus import GIWPlus, PlusState
 from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import (
     Batch,
     Evidence,
-    Logs,
     Net,
     Params,
+    StepLoss,
     as_input,
     losses_of_both,
-    net_params,
+    members,
     sample_losses,
 )
 from giw.support import SupportSplit
@@ -70,9 +70,9 @@ class TrainOnly(PlainMethod):
         """They are not looked at."""
         return False
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Mean training loss."""
-        return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), {}
+        return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), state, {}
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class ValOnly(PlainMethod):
     name: ClassVar[str] = "val_only"
     pretrains: ClassVar[bool] = False
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Mean validation loss."""
-        return sample_losses(net(params, as_input(batch.x_val)), batch.y_val).mean(), {}
+        return sample_losses(net(params, as_input(batch.x_val)), batch.y_val).mean(), state, {}
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ class Pooled(PlainMethod):
 
     name: ClassVar[str] = "pooled"
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Mean of the two mean losses."""
         losses = losses_of_both(net, params, batch, representation="loss")
-        return (losses.train.mean() + losses.val.mean()) / 2, {}
+        return (losses.train.mean() + losses.val.mean()) / 2, state, {}
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class PooledPlus(GIWPlus):
         """No split."""
         return None
 
-    def _shares(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return torch.full_like(batch.inside, 0.5), torch.full_like(batch.alpha, 0.5)
 
     def _weights(
-        self, params: Params, batch: Batch, n_classes: int, train_loss: Tensor, val_loss: Tensor
+        self, state: PlusState, batch: Batch, train_loss: Tensor, val_loss: Tensor
     ) -> Tensor:
         return torch.ones_like(train_loss).detach()
 
@@ -154,12 +154,12 @@ class Surgical(PlainMethod):
         if self.block not in BLOCKS:
             raise ValueError(f"block must be one of {', '.join(BLOCKS)}, got {self.block!r}")
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Mean validation loss; only the chosen block has a gradient."""
         blocks = parameter_blocks(params)
         place = {"first": 0, "middle": len(blocks) // 2, "last": -1}[self.block]
         params = frozen_except(params, blocks[place])
-        return sample_losses(net(params, as_input(batch.x_val)), batch.y_val).mean(), {}
+        return sample_losses(net(params, as_input(batch.x_val)), batch.y_val).mean(), state, {}
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class DFR(PlainMethod):
         if not self.penalty >= 0:
             raise ValueError(f"penalty must not be negative, got {self.penalty}")
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Mean loss of the chosen data and the penalty; only the last layer has a gradient."""
         last = parameter_blocks(params)[-1]
         params = frozen_except(params, last)
@@ -194,11 +194,11 @@ class DFR(PlainMethod):
         logits = net(params, as_input(batch.x_val))
         risk = sample_losses(logits, batch.y_val)
         if self.data == "val":
-            return risk.mean() + self.penalty * size, {}
+            return risk.mean() + self.penalty * size, state, {}
         train_risk = sample_losses(net(params, as_input(batch.x)), batch.y)
         c = logits.shape[1]
         both = balanced_mean(train_risk, batch.y, c) + balanced_mean(risk, batch.y_val, c)
-        return both / 2 + self.penalty * size, {}
+        return both / 2 + self.penalty * size, state, {}
 
 
 def parameter_blocks(params: Params) -> list[list[str]]:
@@ -208,9 +208,8 @@ def parameter_blocks(params: Params) -> list[list[str]]:
     so is ``stages.2`` with all that lies in it. Parameters that the user has frozen are in none.
     """
     blocks: dict[tuple[str, ...], list[str]] = {}
-    of_net = net_params(params)
     # within vmap no tensor says that it learns; stacked nets have no frozen layers of their own
-    learning = [name for name, p in of_net.items() if p.requires_grad] or list(of_net)
+    learning = [name for name, p in params.items() if p.requires_grad] or list(params)
     for name in learning:
         parts = name.split(".")
         depth = 2 if len(parts) > 2 and parts[1].isdigit() else 1

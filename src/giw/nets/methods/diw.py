@@ -27,12 +27,10 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
-
-from torch import Tensor
+from typing import Any, ClassVar
 
 from giw.nets.methods.plain import PlainMethod
-from giw.nets.training import Batch, Logs, Net, Params, check_representation, losses_of_both
+from giw.nets.training import Batch, Net, Params, StepLoss, check_representation, losses_of_both
 from giw.objective import (
     DynamicRelativeWeights,
     DynamicWeights,
@@ -68,13 +66,13 @@ class DIW(PlainMethod):
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha is a share and lies between 0 and 1, got {self.alpha}")
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """The two risks, mixed."""
         losses = losses_of_both(net, params, batch, representation=self.representation)
         weight = self.weigh(losses.train_z, losses.val_z)  # (n,)
         risk = self.alpha * weighted_risk(losses.train, weight)
         risk = risk + (1 - self.alpha) * losses.val.mean()
-        return risk, {"effective_share": effective_share(weight)}
+        return risk, state, {"effective_share": effective_share(weight)}
 
 
 @dataclass(frozen=True)

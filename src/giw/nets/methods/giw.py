@@ -27,9 +27,9 @@ from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import (
     Batch,
     Evidence,
-    Logs,
     Net,
     Params,
+    StepLoss,
     as_input,
     check_representation,
     losses_of_both,
@@ -112,12 +112,12 @@ class GIW(PlainMethod):
         split = splitter.split(z_val, evidence.y_val)
         return split.soften() if self.soft and self.splitter is None else split
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """The generalized risk of one step."""
         losses = losses_of_both(net, params, batch, representation=self.representation)
         weight = self.weigh(losses.train_z, losses.val_z, batch.inside)  # (n,)
         risk = generalized_risk(losses.train, weight, losses.val, batch.inside, alpha=batch.alpha)
-        return risk, {"effective_share": effective_share(weight)}
+        return risk, state, {"effective_share": effective_share(weight)}
 
 
 def _representations(

@@ -15,21 +15,31 @@ This is the generalized risk of :mod:`giw.nets.methods.giw` with four things cha
 - *Copies*: each validation point comes K times; images are turned, stretched, sheared and shifted,
   other points are jittered along the data. The first copy is the point as it is.
 - *Alignment*: in the hidden layer, copies of points outside are pulled towards training points of
-  their class and pushed away from others, as in :mod:`giw.nets.methods.ccsa`. A pair counts by the
-  weight of its training point, so that flipped labels pull nothing, and by :math:`1 - h_j`.
+  their class and pushed away from others, as in :class:`giw.nets.methods.CCSA`. A pair counts by
+  the weight of its training point, so that flipped labels pull nothing, and by :math:`1 - h_j`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from giw.nets.methods.ccsa import contrast
+from giw.nets.methods.alignment import contrast
 from giw.nets.methods.giw import GIW
-from giw.nets.training import OWN, Batch, Evidence, Logs, Net, Params, as_input, sample_losses
+from giw.nets.training import (
+    Batch,
+    Evidence,
+    Net,
+    Params,
+    State,
+    StepLoss,
+    as_input,
+    members,
+    sample_losses,
+)
 from giw.nets.validation_augmentation import (
     MOVES,
     are_images,
@@ -41,16 +51,15 @@ from giw.objective import effective_share, generalized_risk
 from giw.objective.class_ratio import class_ratio
 from giw.support import SupportSplit
 
-CLASS_RATIO, ALPHA, PHASE = f"{OWN}class_ratio", f"{OWN}alpha", f"{OWN}phase"
-MOVED = f"{OWN}moved"  # there where copies are moved about
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
 
 
-class Copies(NamedTuple):
-    """Copies of the validation points of a batch, one round after the other."""
+@dataclass(frozen=True)
+class PlusState(State):
+    """Where the numbers for copies stand, and what classes weigh."""
 
-    x: Tensor  # (K m, ...)
-    phase: Tensor  # state of the numbers they were drawn from
+    phase: Tensor  # (MOVES + 1,)
+    class_ratio: Tensor | None  # (c,)
 
 
 @dataclass(frozen=True)
@@ -102,36 +111,30 @@ class GIWPlus(GIW):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
-    def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
-        """Ratio of class shares, share inside, and where the numbers for copies start."""
+    def state(self, evidence: Evidence, split: SupportSplit | None) -> PlusState:
+        """Where the numbers for copies start, and the ratio of class shares."""
         device = evidence.y_val.device
         generator = torch.Generator().manual_seed(evidence.random_state)
-        found = {PHASE: torch.rand(MOVES + 1, generator=generator).to(device)}
-        if self.augment and are_images(evidence.x_val):
-            found[MOVED] = torch.ones((), device=device)
+        phase = torch.rand(MOVES + 1, generator=generator).to(device)
         member = torch.ones(len(evidence.y_val)) if split is None else split.membership
         inside = torch.as_tensor(member, dtype=torch.float32, device=device)  # (m,)
-        if split is not None:
-            found[ALPHA] = self.train_share * inside.mean()
-        if self.class_shares:
-            found[CLASS_RATIO] = _class_ratio(evidence, inside)
-        return found
+        return PlusState(phase, _class_ratio(evidence, inside) if self.class_shares else None)
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: PlusState, batch: Batch) -> StepLoss:
         """The tempered generalized risk of one step."""
         n, m = len(batch.y), len(batch.y_val)
         x = as_input(batch.x)
-        copies = self._copies(params, x, as_input(batch.x_val))
-        y_copies = batch.y_val.repeat(len(copies.x) // m)  # (K m,)
-        both, hidden = torch.cat([x, copies.x]), None
+        copies, phase = self._copies(state, x, as_input(batch.x_val))
+        y_copies = batch.y_val.repeat(len(copies) // m)  # (K m,)
+        both, hidden = torch.cat([x, copies]), None
         if self.align > 0:
             logits, hidden = net.with_hidden(params, both)
         else:
             logits = net(params, both)
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
         copy_loss = sample_losses(logits[n:], y_copies)  # (K m,)
-        weight = self._weights(params, batch, logits.shape[1], train_loss, copy_loss[:m])
-        inside, alpha = self._shares(params, batch)
+        weight = self._weights(state, batch, train_loss, copy_loss[:m])
+        inside, alpha = self._shares(batch)
         val_loss = copy_loss.view(-1, m).mean(0)  # (m,)
         risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
         if hidden is not None:
@@ -143,23 +146,25 @@ class GIWPlus(GIW):
                 weight=weight[:, None] * (1 - inside).repeat(len(y_copies) // m),
             )
             risk = risk + self.train_share * self.align * (pull + push)
-        return risk, {"effective_share": effective_share(weight), PHASE: copies.phase}
+        return risk, replace(state, phase=phase), {"effective_share": effective_share(weight)}
 
-    def _shares(self, params: Params, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What training data carry of each validation point's risk, (m,), and of all, ()."""
-        inside = self.train_share * batch.inside
-        return inside, params[ALPHA].detach() if ALPHA in params else inside.mean()
+        return self.train_share * batch.inside, self.train_share * batch.alpha
 
     @torch.no_grad()
-    def _copies(self, params: Params, x: Tensor, x_val: Tensor) -> Copies:
-        """Copies of the validation points; the first round is as it is where there are more."""
+    def _copies(self, state: PlusState, x: Tensor, x_val: Tensor) -> tuple[Tensor, Tensor]:
+        """Copies of the validation points, (K m, ...), and the phase after them.
+
+        One round after the other, of which the first is as it is where there are more.
+        """
         n, m = len(x), len(x_val)
         jittering = self.noise > 0 and not are_images(x_val)
         # where a step has no room for a second round, points are many, and none is moved
-        moving = MOVED in params and n >= 2 * m
+        moving = self.augment and are_images(x_val) and n >= 2 * m
         rounds = max(1, min(self.copies, n // m)) if jittering or moving else 1
         plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
-        uniform, phase = even_uniforms(params[PHASE].detach(), rounds * m)  # (K m, 7)
+        uniform, phase = even_uniforms(state.phase, rounds * m)  # (K m, 7)
         uniform = uniform[plain:]
         copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
         if moving:
@@ -169,30 +174,24 @@ class GIWPlus(GIW):
             row = torch.arange(plain, rounds * m, device=x.device)
             one, other = x[(row + 1) % n], x[(row + 2) % n]
             copied = jittered(copied, one, other, self.noise * uniform[:, MOVES])
-        return Copies(torch.cat([x_val[:plain], copied]), phase)
+        return torch.cat([x_val[:plain], copied]), phase
 
     @torch.no_grad()
     def _weights(
         self,
-        params: Params,
+        state: PlusState,
         batch: Batch,
-        n_classes: int,
         train_loss: Tensor,  # (n,)
         val_loss: Tensor,  # (m,)
     ) -> Tensor:  # (n,)  mean one
         """Losses matched as in GIW, with the class shares that validation labels ask for."""
         # h is proportional to s, and matching does not see a common factor
         weight = self.weigh(train_loss.detach().float(), val_loss.detach().float(), batch.inside)
-        if not self.class_shares:
+        if state.class_ratio is None:
             return weight
         with torch.autocast(weight.device.type, enabled=False):
-            classes = members(batch.y, n_classes)
-            return with_class_shares(weight, classes, params[CLASS_RATIO].detach())
-
-
-def members(label: Tensor, n_classes: int) -> Tensor:
-    """Membership in each class, (n, c); ``one_hot`` of torch looks at values and so waits."""
-    return (label[:, None] == torch.arange(n_classes, device=label.device)).float()
+            classes = members(batch.y, len(state.class_ratio))
+            return with_class_shares(weight, classes, state.class_ratio)
 
 
 def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:

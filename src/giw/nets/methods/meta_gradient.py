@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -50,19 +50,18 @@ from torch.func import grad, jvp, vjp
 
 from giw.checks import check_positive
 from giw.nets.kernels.fused_norm import norms_are_fused
-from giw.nets.methods.perceptron import perceptron, perceptron_params
-from giw.nets.methods.plain import PlainMethod
+from giw.nets.methods.plain import Perceptron, PlainMethod
 from giw.nets.training import (
     Batch,
-    Logs,
+    Evidence,
     Net,
-    OwnParams,
     Params,
+    StepLoss,
     as_input,
-    net_params,
     sample_losses,
 )
 from giw.objective import effective_share, weighted_risk
+from giw.support import SupportSplit
 
 LossesOf = Callable[[Params], Tensor]
 
@@ -73,11 +72,11 @@ class Reweight(PlainMethod):
 
     name: ClassVar[str] = "reweight"
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Training loss weighted by agreement with the validation gradient."""
         weight = agreement_weights(net, params, batch)  # (n,)
         losses = sample_losses(net(params, as_input(batch.x)), batch.y)  # (n,)
-        return (weight * losses).sum(), {"effective_share": effective_share(weight)}
+        return (weight * losses).sum(), state, {"effective_share": effective_share(weight)}
 
 
 def agreement_weights(net: Net, params: Params, batch: Batch) -> Tensor:
@@ -119,28 +118,28 @@ class MWNet(PlainMethod):
         check_positive(self.width, "width")
         check_positive(self.learning_rate, "learning_rate")
 
-    def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
-        """The weighting net."""
-        weighting = perceptron_params(1, self.width, like=x, random_state=random_state)
-        return OwnParams(weighting, self.learning_rate, self.weight_decay)
+    def state(self, evidence: Evidence, split: SupportSplit | None) -> Perceptron:
+        """The weighting net, from loss to logit of a weight."""
+        like = as_input(evidence.x_train[:1])
+        return Perceptron.drawn(1, self.width, like=like, random_state=evidence.random_state)
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
+    def loss(self, net: Net, params: Params, state: Perceptron, batch: Batch) -> StepLoss:
         """Weighted training loss for the net; for the weighting net, the validation loss ahead."""
         losses = sample_losses(net(params, as_input(batch.x)), batch.y)  # (n,)
-        raw = loss_weights(params, losses.detach())  # (n,), moved by the weighting net only
+        raw = loss_weights(state, losses.detach())  # (n,), moved by the weighting net only
         weight = self._scaled(raw)
         risk = weighted_risk(losses, weight)
-        ahead = -self.virtual_step * (weight * self._gain(net, params, batch)).mean()
+        ahead = -self.virtual_step * (weight * self._gain(net, params, state, batch)).mean()
         # only the gradient of the second term is meant: its value would blur the loss curve
         logs = {"effective_share": effective_share(weight), "mean_weight": raw.mean()}
-        return risk + ahead - ahead.detach(), logs
+        return risk + ahead - ahead.detach(), state, logs
 
-    def _gain(self, net: Net, params: Params, batch: Batch) -> Tensor:
+    def _gain(self, net: Net, params: Params, state: Perceptron, batch: Batch) -> Tensor:
         """Agreement of each sample's gradient with that of validation one step ahead, (n,)."""
         moved = moved_params(params)
         train = losses_of(net, params, batch.x, batch.y)
         losses, pull, *_ = vjp(train, moved)
-        weight = self._scaled(loss_weights(params, losses)).detach()
+        weight = self._scaled(loss_weights(state, losses)).detach()
         (step,) = pull(weight / len(losses))
         ahead = {name: p - self.virtual_step * step[name] for name, p in moved.items()}
         downhill = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), ahead)
@@ -150,16 +149,15 @@ class MWNet(PlainMethod):
         return weight / weight.mean() if self.normalise else weight  # a sigmoid is never zero
 
 
-def loss_weights(params: Params, losses: Tensor) -> Tensor:
+def loss_weights(weighting: Perceptron, losses: Tensor) -> Tensor:
     """What the weighting net makes of losses, (n,), between 0 and 1."""
-    return perceptron(params, losses[:, None]).sigmoid()
+    return weighting(losses[:, None]).sigmoid()
 
 
 def moved_params(params: Params) -> Params:
     """The net's parameters that training moves, cut off from any graph; all if none is marked."""
-    own = net_params(params)
-    moved = {name: p.detach() for name, p in own.items() if p.requires_grad}
-    return moved or {name: p.detach() for name, p in own.items()}
+    moved = {name: p.detach() for name, p in params.items() if p.requires_grad}
+    return moved or {name: p.detach() for name, p in params.items()}
 
 
 def losses_of(net: Net, params: Params, x: Tensor, y: Tensor) -> LossesOf:
@@ -168,7 +166,7 @@ def losses_of(net: Net, params: Params, x: Tensor, y: Tensor) -> LossesOf:
     Buffers are fresh copies in every call: a step that is not taken leaves no trace in the
     running statistics of batch normalisation.
     """
-    still = {name: p.detach() for name, p in net_params(params).items()}
+    still = {name: p.detach() for name, p in params.items()}
     return lambda moved: sample_losses(net({**still, **moved, **net.buffers()}, as_input(x)), y)
 
 

@@ -1,16 +1,60 @@
-"""Which rows each step sees."""
+"""Which rows each step sees: data on one device, the order of rows, and an epoch laid out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from giw.nets.augmentation import Augmentation
+from giw.nets.augmentation import Augmentation, warp
+from giw.nets.training.net import as_input
+from giw.nets.training.protocol import Batch, Params
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """Training, validation and (for evaluation only) test data on one device."""
+
+    x_train: Tensor  # (n, ...)  bytes or floats
+    y_train: Tensor  # (n,)      class indices
+    x_val: Tensor  # (m, ...)
+    y_val: Tensor  # (m,)
+    x_test: Tensor | None = None
+    y_test: Tensor | None = None
+    weight: Tensor | None = None  # (n,)  of the training rows; batches draw them in proportion
+
+    @cached_property
+    def checksum(self) -> int:
+        """Of all that is learned from; methods are compared on the same data, so it is kept."""
+        total = 0
+        learnt = (self.x_train, self.y_train, self.x_val, self.y_val)
+        for tensor in learnt if self.weight is None else (*learnt, self.weight):
+            total = zlib.crc32(str(tuple(tensor.shape)).encode(), total)
+            total = zlib.crc32(tensor.contiguous().cpu().numpy().data, total)
+        return total
+
+    @classmethod
+    def from_problem(cls, problem: Any, device: str | torch.device = "cpu") -> Tensors:
+        """Copy samples train, val and test (x, y) once; bytes stay bytes, all else is float32."""
+        parts: dict[str, Any] = {}
+        for name in ("train", "val", "test"):
+            sample = getattr(problem, name)
+            x = torch.as_tensor(sample.x)
+            dtype = torch.uint8 if x.dtype == torch.uint8 else torch.float32
+            parts[f"x_{name}"] = x.to(device=device, dtype=dtype)
+            parts[f"y_{name}"] = torch.as_tensor(sample.y, dtype=torch.long, device=device)
+        return cls(**parts)
+
+    def without_test(self) -> Tensors:
+        """What a method may see."""
+        return replace(self, x_test=None, y_test=None)
 
 
 def epoch_batches(
@@ -87,11 +131,6 @@ class BatchStream:
         self.map_generator = seeded_generator(random_state, f"{purpose} maps")
         self.pending = torch.empty(0, min(batch_size, n_val), dtype=torch.long)
 
-    @property
-    def steps(self) -> int:
-        """Steps in an epoch."""
-        return -(-len(self.rows) // self.batch_size)
-
     def next_epoch(self) -> EpochRows:
         """Draw the next epoch."""
         n, size = len(self.rows), self.batch_size
@@ -115,7 +154,7 @@ class BatchStream:
         maps = self.augmentation.draw(rows.numel(), self.side, generator=self.map_generator)
         return maps.view(*rows.shape, 2, 3)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> Params:
         """All that decides the epochs to come."""
         return {
             "generator": self.generator.get_state(),
@@ -123,11 +162,85 @@ class BatchStream:
             "pending": self.pending.clone(),
         }
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
+    def load_state(self, state: Params) -> None:
         """Go on where another stream stopped."""
         self.generator.set_state(state["generator"])
         self.map_generator.set_state(state["map_generator"])
         self.pending = state["pending"]
+
+
+class Plan(NamedTuple):
+    """What an epoch's steps read, at addresses that stay the same from epoch to epoch."""
+
+    train: Tensor  # (steps, trials, n)  rows of the joined data
+    val: Tensor  # (steps, trials, m)
+    progress: Tensor  # (steps,)
+    train_maps: Tensor | None  # (steps, trials, n, 2, 3)
+    val_maps: Tensor | None  # (steps, trials, m, 2, 3)
+
+
+class JoinedData(NamedTuple):
+    """The data of all trials, one after the other, and where each trial starts."""
+
+    x_train: Tensor  # (Σ n, ...)
+    y_train: Tensor  # (Σ n,)
+    x_val: Tensor  # (Σ m, ...)
+    y_val: Tensor  # (Σ m,)
+    train_start: Tensor  # (trials,) on the host
+    val_start: Tensor  # (trials,) on the host
+
+    @classmethod
+    def of(cls, datas: Sequence[Tensors]) -> JoinedData:
+        """Bytes stay bytes; training data that trials share, or one has alone, are not copied."""
+        parts = {(id(d.x_train), id(d.y_train)): (d.x_train, d.y_train) for d in datas}
+        sizes = [len(y) for _, y in parts.values()]
+        begin = dict(zip(parts, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+        x, y = (
+            part[0] if len(part) == 1 else torch.cat(part)
+            for part in zip(*parts.values(), strict=True)
+        )
+        train_start = torch.tensor([begin[id(d.x_train), id(d.y_train)] for d in datas])
+        val_start = torch.tensor([0, *(len(d.y_val) for d in datas[:-1])]).cumsum(0)
+        x_val, y_val = torch.cat([d.x_val for d in datas]), torch.cat([d.y_val for d in datas])
+        return cls(x, y, x_val, y_val, train_start, val_start)
+
+    def plan(self, rows: Sequence[EpochRows], done: tuple[float, float]) -> Plan:
+        """Lay an epoch out on the host; ``done`` is the share of training before and after it."""
+
+        def stacked(*parts: Tensor | None) -> Tensor | None:
+            found = [part for part in parts if part is not None]
+            return torch.stack(found, dim=1) if found else None
+
+        train, val = (torch.stack(part, dim=1) for part in zip(*(r[:2] for r in rows), strict=True))
+        progress = torch.linspace(*done, len(train) + 1)[:-1]
+        train, val = train + self.train_start[:, None], val + self.val_start[:, None]
+        return Plan(train, val, progress, *map(stacked, *(r[2:] for r in rows)))
+
+    @torch.no_grad()
+    def batch(
+        self, plan: Plan, at: Tensor, inside: Tensor, alpha: Tensor, *, stacked: bool
+    ) -> Batch:
+        """What the step ``at``, (1,), of a plan sees; with a dimension of trials if ``stacked``."""
+
+        def now(part: Tensor) -> Tensor:
+            return part.index_select(0, at)[0]
+
+        def take(source: Tensor, rows: Tensor, maps: Tensor | None = None) -> Tensor:
+            found = source.index_select(0, rows.flatten())
+            if maps is not None:
+                found = warp(as_input(found), now(maps).flatten(0, 1))
+            return found.unflatten(0, rows.shape) if stacked else found
+
+        train, val = now(plan.train), now(plan.val)
+        return Batch(
+            take(self.x_train, train, plan.train_maps),
+            take(self.y_train, train),
+            take(self.x_val, val, plan.val_maps),
+            take(self.y_val, val),
+            take(inside, val),
+            alpha if stacked else alpha[0],
+            now(plan.progress),
+        )
 
 
 def hold_out(n: int, share: float, most: int, generator: torch.Generator) -> Tensor:

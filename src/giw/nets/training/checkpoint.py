@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 import time
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from giw.nets.training.batches import Tensors
 from giw.nets.training.config import TrainingConfig
 from giw.nets.training.protocol import Method, Params
-from giw.nets.training.tensors import Tensors
 from giw.support import SupportSplit
 from giw.writing import write_whole
 
-FORMAT = "giw-checkpoint-3"
+FORMAT = "giw-checkpoint-4"
 HEADER, CHECKSUM = "giw", "crc32"
 BY_NAME = "p_values:"  # before the name of a representation
 
@@ -67,73 +71,53 @@ class Checkpoint:
         A file; its folder is made where needed.
     identity : dict
         What must be the same for a saved run to be taken up again.
-    every : int, default=1
-        Epochs between two savings; the last epoch is saved in any case.
     seconds : float, default=0.0
         Time that passes at least between two savings, for epochs that take less than a saving.
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        identity: dict[str, Any],
-        every: int = 1,
-        seconds: float = 0.0,
+        self, path: str | os.PathLike[str], identity: dict[str, Any], seconds: float = 0.0
     ) -> None:
-        if every < 1:
-            raise ValueError(f"checkpoint_every must be at least 1 epoch, got {every}")
-        self.path, self.every, self.seconds = Path(path), every, seconds
-        self._last = time.monotonic()
+        self.path, self.seconds, self._last = Path(path), seconds, time.monotonic()
         self.identity = json.loads(json.dumps(identity))  # as it will be read back
 
     def due(self, epoch: int, epochs: int) -> bool:
         """Whether to save when ``epoch`` of ``epochs`` are done."""
-        if epoch == epochs:
-            return True
-        return epoch % self.every == 0 and time.monotonic() - self._last >= self.seconds
+        return epoch == epochs or time.monotonic() - self._last >= self.seconds
 
     def save(self, saved: Saved) -> None:
         """Replace the file."""
+        rest = {name: value for name, value in vars(saved).items() if name != "tensors"}
         tensors = {f"{g}/{k}": v for g, part in saved.tensors.items() for k, v in part.items()}
-        values = {
-            "format": FORMAT,
-            "identity": self.identity,
-            "phase": saved.phase,
-            "epoch": saved.epoch,
-            "step": saved.step,
-            "values": saved.values,
-        }
-        write_tensors(self.path, tensors, values)
+        write_tensors(self.path, tensors, {"format": FORMAT, "identity": self.identity, **rest})
         self._last = time.monotonic()
 
     def load(self) -> Saved | None:
         """The saved run, or None where there is no file."""
         if not self.path.exists():
             return None
-        tensors, values = read_tensors(self.path)
-        if values.get("format") != FORMAT:
+        tensors, rest = read_tensors(self.path)
+        if rest.pop("format", None) != FORMAT:
             raise UnusableCheckpoint(
-                f"{self.path} is no checkpoint of a training run by this version; give another path"
+                f"{self.path} is no checkpoint of a training run by this version; give another "
+                "path, or remove the file to start afresh"
             )
-        try:
-            self._check_identity(values["identity"])
-            state = values["phase"], int(values["epoch"]), int(values["step"]), values["values"]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UnusableCheckpoint(f"{self.path} lacks what a checkpoint has: {error}") from None
-        phase, epoch, step, rest = state
         groups: dict[str, Params] = {}
         for key, tensor in tensors.items():
             group, _, name = key.partition("/")
             groups.setdefault(group, {})[name] = tensor
-        return Saved(phase, epoch, groups, rest, step)
-
-    def _check_identity(self, found: dict[str, Any]) -> None:
+        try:
+            found = dict(rest.pop("identity"))
+            saved = Saved(tensors=groups, **rest)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnusableCheckpoint(f"{self.path} lacks what a checkpoint has: {error}") from None
         for name, value in self.identity.items():
             if found.get(name) != value:
                 raise UnusableCheckpoint(
                     f"{self.path} belongs to another run: {name} was {found.get(name)} there and "
                     f"is {value} here; give another path, or remove the file to start afresh"
                 )
+        return saved
 
 
 def write_tensors(path: Path, tensors: Params, values: dict[str, Any]) -> None:
@@ -203,27 +187,58 @@ def run_identity(
     }
 
 
-def split_parts(split: SupportSplit) -> tuple[Params, dict[str, Any]]:
-    """A split as tensors and JSON values; p-values by representation under names of their own."""
-    tensors: Params = {}
-    values: dict[str, Any] = {}
-    held = {field.name: getattr(split, field.name) for field in fields(split)}
-    held |= {f"{BY_NAME}{name}": p for name, p in held.pop("p_values").items()}
-    for name, value in held.items():
-        if isinstance(value, Tensor):
-            tensors[name] = value
-        elif isinstance(value, np.ndarray):
-            tensors[f"numpy.{name}"] = torch.from_numpy(np.ascontiguousarray(value))
-        else:
-            values[name] = value
-    return tensors, values
+def split_parts(split: SupportSplit) -> tuple[Params, dict[str, float]]:
+    """A split as tensors and numbers; p-values by representation under names of their own."""
+    held = {**vars(split), **{f"{BY_NAME}{name}": p for name, p in split.p_values.items()}}
+    tensors = {k: torch.as_tensor(v) for k, v in held.items() if isinstance(v, Tensor | np.ndarray)}
+    return tensors, {k: float(v) for k, v in held.items() if isinstance(v, int | float)}
 
 
 def split_from_parts(tensors: Params, values: dict[str, Any], device: torch.device) -> SupportSplit:
     """The split that :func:`split_parts` took apart."""
-    parts: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    for name, tensor in tensors.items():
-        bare = name.removeprefix("numpy.")
-        parts[bare] = tensor.to(device) if bare == name else tensor.numpy()
+    parts: dict[str, Any] = {name: tensor.to(device) for name, tensor in tensors.items()} | values
     by_name = {k.removeprefix(BY_NAME): parts.pop(k) for k in list(parts) if k.startswith(BY_NAME)}
     return SupportSplit(**parts, p_values=by_name)
+
+
+# Ctrl-C while a run is being saved: stop at the next step, keep what is done, say how to go on ----
+
+_ASKED = threading.Event()
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop and has stopped; the message says what was kept, and where."""
+
+
+def ask_to_stop() -> None:
+    """Let every run of this process stop at its next step; a thread may call it."""
+    _ASKED.set()
+
+
+def asked_to_stop() -> bool:
+    """Whether a run should stop at its next step."""
+    return _ASKED.is_set()
+
+
+@contextmanager
+def stop_by_interrupt() -> Iterator[None]:
+    """While this lasts, a first SIGINT only asks to stop; a second one stops at once.
+
+    Does nothing outside the main thread, where Python hears no signals, and where the program has
+    a handler of its own.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        ask_to_stop()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _ASKED.clear()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.functional import cross_entropy
 
 from giw.nets.kernels.precision import FULL, Precision
-from giw.nets.training.protocol import OWN, Params
+from giw.nets.training.protocol import Batch, Net, Params
 
 
 class FunctionalNet:
@@ -51,56 +55,73 @@ class FunctionalNet:
             for name, value in buffers.items():
                 own[name].copy_(value)
 
-    def with_params(self, params: Params) -> nn.Module:
-        """A copy of the module that holds ``params``, in evaluation mode."""
+    def with_params(self, params: Params, buffers: Params | None = None) -> nn.Module:
+        """A copy of the module that holds ``params`` and ``buffers``, in evaluation mode."""
         module = copy.deepcopy(self.module).eval()
         with torch.no_grad():
             for name, p in module.named_parameters():
                 p.copy_(params[name])
+            for name, b in module.named_buffers():
+                b.copy_(b if buffers is None else buffers[name])
         return module
 
     def __call__(self, params: Params, x: Tensor) -> Tensor:
         """Logits of shape (n, c)."""
         with self.precision.products():
-            return functional_call(self.module, net_params(params), (self.precision.images(x),))
+            return functional_call(self.module, params, (self.precision.images(x),))
 
     def at_rest(self, params: Params, x: Tensor) -> Tensor:
         """Logits of shape (n, c) in evaluation mode: running statistics, no dropout."""
-        was_training = self.module.training
-        self.module.eval()
-        try:
+        with evaluating(self.module):
             return self(params, x)
-        finally:
-            self.module.train(was_training)
 
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
-        named = {f"module.{name}": p for name, p in net_params(params).items()}
+        named = {f"module.{name}": p for name, p in params.items()}
         with self.precision.products():
             logits, hidden = functional_call(self._hidden, named, (self.precision.images(x),))
         return logits, unit_norm(hidden)
 
 
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """A module in evaluation mode for a while."""
+    was_training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(was_training)
+
+
 def layer_outputs(
-    net: FunctionalNet, params: Params, x: Tensor, *, block: int = 256
+    net: FunctionalNet, params: Params, x: Tensor, *, block: int = 256, most_columns: int = 1024
 ) -> dict[str, Tensor]:
     """What each layer hands on, after activation and pooling, (n, width) by the layer's name.
 
     That is what enters the next convolution or linear layer, read off in one pass in evaluation
     mode; what enters the first one are the inputs and is left out. Maps are averaged over space
-    where they have more than 1,024 columns. Blocks are small and channels last, which on a CPU is
-    four times faster than large contiguous ones.
+    where they have more than ``most_columns`` columns. Blocks are small and channels last, which
+    on a CPU is four times faster than large contiguous ones.
     """
     images = x.ndim == 4
     moved = {
         name: p.contiguous(memory_format=torch.channels_last) if p.ndim == 4 else p
-        for name, p in net_params(params).items()
+        for name, p in params.items()
     }
-    was_training = net.module.training
-    net.module.eval()
+    caught: list[tuple[str, Tensor, int]] = []
+
+    def catch(name: str, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        caught.append((name, _as_rows(inputs[0], most_columns), inputs[0].shape[1]))
+
+    hooks = [
+        layer.register_forward_pre_hook(partial(catch, name))
+        for name, layer in net.module.named_modules()
+        if isinstance(layer, nn.Linear | nn.modules.conv._ConvNd)
+    ]
     parts: list[dict[str, Tensor]] = []
     try:
-        with torch.no_grad(), _Listening(net.module) as caught:
+        with torch.no_grad(), evaluating(net.module):
             for rows in x.split(block):
                 part = as_input(rows)
                 if images:
@@ -109,33 +130,9 @@ def layer_outputs(
                 parts.append(_handed_on(caught, part))
                 caught.clear()
     finally:
-        net.module.train(was_training)
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-
-
-MOST_COLUMNS = 1_024  # of a layer's maps; wider ones are averaged over space
-
-
-class _Listening:
-    """Names of the layers with weights, and what enters them, in the order of their calls."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.caught: list[tuple[str, Tensor, int]] = []
-        self.hooks = [
-            layer.register_forward_pre_hook(partial(self._catch, name))
-            for name, layer in module.named_modules()
-            if isinstance(layer, nn.Linear | nn.modules.conv._ConvNd)
-        ]
-
-    def _catch(self, name: str, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self.caught.append((name, _as_rows(inputs[0]), inputs[0].shape[1]))
-
-    def __enter__(self) -> list[tuple[str, Tensor, int]]:
-        return self.caught
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self.hooks:
+        for hook in hooks:
             hook.remove()
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def _handed_on(caught: list[tuple[str, Tensor, int]], x: Tensor) -> dict[str, Tensor]:
@@ -152,16 +149,11 @@ def _handed_on(caught: list[tuple[str, Tensor, int]], x: Tensor) -> dict[str, Te
     return out
 
 
-def _as_rows(z: Tensor) -> Tensor:
+def _as_rows(z: Tensor, most_columns: int) -> Tensor:
     """Maps (n, c, h, w) or sequences (n, t, d) as rows, averaged where they are wide."""
-    if z.ndim > 2 and z[0].numel() > MOST_COLUMNS:
+    if z.ndim > 2 and z[0].numel() > most_columns:
         z = z.flatten(2).mean(2) if z.ndim > 3 else z.mean(1)
     return z.flatten(1).contiguous().float()
-
-
-def net_params(params: Params) -> Params:
-    """The net's share of the parameters, without the method's own."""
-    return {name: p for name, p in params.items() if not name.startswith(OWN)}
 
 
 def unit_norm(z: Tensor) -> Tensor:
@@ -213,19 +205,75 @@ def predict_in_blocks(
     net: FunctionalNet, params: Params, x: Tensor, *, hidden: bool = False, block: int = 4096
 ) -> Tensor:
     """Logits, or hidden representation, of many points in evaluation mode, block by block."""
-    was_training = net.module.training
-    net.module.eval()
-    try:
-        with torch.inference_mode():
-            call = (
-                (lambda b: net.with_hidden(params, b)[1]) if hidden else (lambda b: net(params, b))
-            )
-            out = torch.cat([call(as_input(b)) for b in x.split(block)])
-    finally:
-        net.module.train(was_training)
+    with evaluating(net.module), torch.inference_mode():
+        call = (lambda b: net.with_hidden(params, b)[1]) if hidden else (lambda b: net(params, b))
+        out = torch.cat([call(as_input(b)) for b in x.split(block)])
     return out.clone()  # an inference tensor may not enter autograd; its copy may
 
 
 def as_input(x: Tensor) -> Tensor:
     """Images are kept as bytes and become numbers between 0 and 1 only when they are used."""
     return x.float() / 255 if x.dtype == torch.uint8 else x
+
+
+class Losses(NamedTuple):
+    """Losses of both batches, and what stands for each point."""
+
+    train: Tensor  # (n,)
+    val: Tensor  # (m,)
+    train_z: Tensor  # (n,) or (n, d)
+    val_z: Tensor  # (m,) or (m, d)
+
+
+def sample_losses(logits: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy of each sample, (n,)."""
+    return cross_entropy(logits, y, reduction="none")
+
+
+def hidden_of_both(net: Net, params: Params, batch: Batch) -> tuple[Losses, int]:
+    """Losses with the unit-norm hidden layer, which carries its gradient; the number of classes."""
+    x, y = torch.cat([as_input(batch.x), as_input(batch.x_val)]), torch.cat([batch.y, batch.y_val])
+    (logits, z), n = net.with_hidden(params, x), len(batch.y)
+    loss = sample_losses(logits, y)
+    return Losses(loss[:n], loss[n:], z[:n], z[n:]), logits.shape[1]
+
+
+def losses_of_both(net: Net, params: Params, batch: Batch, *, representation: str) -> Losses:
+    """Forward both batches together and represent each point (x, y) for weighting.
+
+    ``"loss"`` represents a point by its loss value. ``"hidden"`` represents it by the unit-norm
+    hidden layer with the one-hot label beside it: two points of different labels are then as
+    far apart as two orthogonal features, and weights speak of (x, y), not of x alone.
+    ``"eval_loss"`` is the loss in evaluation mode, and each batch is forwarded by itself, as in the
+    authors' released code; without batch statistics that is ``"loss"``.
+    """
+    if representation == "eval_loss" and net.buffers():
+        sides = (as_input(batch.x), batch.y), (as_input(batch.x_val), batch.y_val)
+        with torch.no_grad():
+            at_rest = [sample_losses(net.at_rest(params, x), y) for x, y in sides]
+        return Losses(*(sample_losses(net(params, x), y) for x, y in sides), *at_rest)
+    if representation == "hidden":
+        losses, c = hidden_of_both(net, params, batch)
+        z = (torch.cat([z.detach(), members(y, c).to(z.dtype)], dim=1)
+             for z, y in ((losses.train_z, batch.y), (losses.val_z, batch.y_val)))  # fmt: skip
+        return Losses(losses.train, losses.val, *z)
+    x, y = torch.cat([as_input(batch.x), as_input(batch.x_val)]), torch.cat([batch.y, batch.y_val])
+    train, val = sample_losses(net(params, x), y).split([len(batch.y), len(batch.y_val)])
+    return Losses(train, val, train.detach(), val.detach())
+
+
+def members(label: Tensor, n_classes: int) -> Tensor:
+    """Membership in each class, (n, c); ``one_hot`` of torch looks at values and so waits."""
+    return (label[:, None] == torch.arange(n_classes, device=label.device)).float()
+
+
+REPRESENTATIONS = ("loss", "hidden", "eval_loss")
+
+
+def check_representation(representation: str) -> str:
+    """One of the two representations of the paper, or its loss as the released code has it."""
+    if representation not in REPRESENTATIONS:
+        raise ValueError(
+            f"representation must be one of {', '.join(REPRESENTATIONS)}, got {representation!r}"
+        )
+    return representation

@@ -1,6 +1,6 @@
 """What a method must offer to be trained, and what it is given.
 
-A method is a pure function of parameters and batch. That one rule is what lets the same file
+A loss is a pure function of parameters, state and batch. That one rule is what lets the same file
 be differentiated twice (meta-gradients), stacked over trials with ``torch.func.vmap`` and
 captured in a CUDA graph: no host synchronisation, no in-place writes, no branch on a value.
 """
@@ -8,8 +8,8 @@ captured in a CUDA graph: no host synchronisation, no in-place writes, no branch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor
 
@@ -17,21 +17,26 @@ from giw.support import SupportSplit
 
 Params = dict[str, Tensor]
 Logs = dict[str, Tensor]
-
-
-OWN = "method."  # names of a method's own tensors start so; nets never see them
+StepLoss = tuple[Tensor, Any, Logs]  # to descend; the state after the step; scalars to log
+AnyState = TypeVar("AnyState", bound="State")
 
 
 @dataclass(frozen=True)
-class OwnParams:
-    """A method's own parameters, names starting with ``OWN``, and how Adam moves them."""
+class State:
+    """What a method keeps besides the net: the tensors among the fields of a subclass.
 
-    params: Params
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
+    Those that require a gradient are learnt beside the net, by the method's ``learning_rate`` and
+    ``weight_decay``. The others are its memory, and take the values that the loss gives back.
+    Trials side by side have their tensors stacked; all else is common to them. This one is empty.
+    """
 
+    def tensors(self) -> Params:
+        """The tensors by the names of their fields."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
-NO_OWN_PARAMS = OwnParams({})
+    def with_tensors(self: AnyState, tensors: Params) -> AnyState:
+        """The same state with other tensors."""
+        return replace(self, **tensors)
 
 
 class Batch(NamedTuple):
@@ -72,7 +77,7 @@ class Net(Protocol):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a method may look at, once, to decide which validation points are inside.
+    """What a method may look at, once, before it trains a net.
 
     The net was trained on the rows marked ``seen`` and on no others, so the remaining training
     rows are to it what validation rows are: they can calibrate a split.
@@ -86,10 +91,8 @@ class Evidence:
     hidden: Callable[[Tensor], Tensor]  # inputs → unit-norm features of the frozen net
     random_state: int
     logits: Callable[[Tensor], Tensor] | None = None  # inputs → logits of the frozen net
-    augmented: bool = False  # whether images are moved about in every step
     layers: Callable[[Tensor], Params] | None = None  # inputs → outputs of the frozen net's layers
     weight: Tensor | None = None  # (n,) of the training rows
-    trial: int = 0  # which of several that are trained side by side
 
 
 class Method(Protocol):
@@ -105,33 +108,32 @@ class Method(Protocol):
         """Whether plain training on the training data comes first."""
         ...
 
-    def own_params(self, net: Net, params: Params, x: Tensor, random_state: int) -> OwnParams:
-        """Parameters of the method's own, trained beside the net's (a weighting net, say).
+    @property
+    def learning_rate(self) -> float:
+        """How fast Adam moves what the method learns beside the net."""
+        ...
 
-        ``x`` is a small batch of inputs, for shapes. Most methods have none:
-        :data:`NO_OWN_PARAMS`.
-        """
+    @property
+    def weight_decay(self) -> float:
+        """L2 penalty on that."""
         ...
 
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """Split the validation data, or None where the method needs no split."""
         ...
 
-    def state(self, evidence: Evidence, split: SupportSplit | None, params: Params) -> Params:
-        """Tensors of the method's own that no gradient moves: a memory from step to step.
+    def state(self, evidence: Evidence, split: SupportSplit | None) -> State:
+        """What the method keeps besides the net, as it is before the first step.
 
-        Their names start with ``OWN``. A step hands in the old values among ``params`` and gives
-        the new ones back among the logs of :meth:`loss`. ``params`` are those that training
-        starts from. Most methods keep none.
+        A run that goes on from a checkpoint asks again and then puts back the tensors it saved, so
+        shapes may depend on the evidence and the net of a resumed run may be an untrained one.
         """
         ...
 
-    def loss(self, net: Net, params: Params, batch: Batch) -> tuple[Tensor, Logs]:
-        """The scalar to descend, and scalars to log; pure in ``params`` and ``batch``.
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """The scalar to descend, the state after the step, and scalars to log.
 
-        ``params`` holds the net's parameters and, under names that start with ``OWN``, the
-        method's; logs under such names are new values of the method's state. One gradient of one
-        scalar moves both: where they descend different things (meta-learning, adversaries), each
-        term is detached from the parameters it must not move.
+        One gradient of one scalar moves net and state: where they descend different things
+        (meta-learning, adversaries), each term is detached from what it must not move.
         """
         ...

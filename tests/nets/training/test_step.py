@@ -5,8 +5,7 @@ import torch
 from tests.nets.training.toy import toy_net, toy_tensors
 
 from giw.nets.methods import GIW
-from giw.nets.training import TrainingConfig, descent, train
-from giw.nets.training.group import Group
+from giw.nets.training import TrainingConfig, step, train
 
 
 class Rerun:
@@ -25,15 +24,14 @@ def test_trial_runs_leave_no_trace_however_short_an_epoch(monkeypatch, steps):
     config = TrainingConfig(epochs=2, pretrain_epochs=2, batch_size=32, learning_rate=0.01)
     plain = train(GIW(), toy_net(), data, config)
 
-    built = Group.descent
+    built = step.Descent.__init__
 
-    def recorded(self, *args):
-        made = built(self, *args)
-        made.captured = True
-        return made
+    def recorded(self, *args, **settings):
+        built(self, *args, **settings)
+        self.captured = True
 
-    monkeypatch.setattr(Group, "descent", recorded)
-    monkeypatch.setattr(descent, "Captured", Rerun)
+    monkeypatch.setattr(step.Descent, "__init__", recorded)
+    monkeypatch.setattr(step, "Captured", Rerun)
     again = train(GIW(), toy_net(), data, config)
     assert again.history["loss"].tolist() == plain.history["loss"].tolist()
     for one, other in zip(again.module.parameters(), plain.module.parameters(), strict=True):

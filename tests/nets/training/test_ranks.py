@@ -11,7 +11,7 @@ from torch import nn
 
 from giw.nets.methods import METHODS
 from giw.nets.training import FunctionalNet
-from giw.nets.training.sharded_net import check_shardable
+from giw.nets.training.ranks import check_shardable
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,175 @@
+r"""Hidden layers of the two sets made alike: CCSA [1]_ class by class, DANN [2]_ as a whole.
+
+z is the unit-norm hidden layer. *CCSA* descends, over all pairs of a training point i and a
+validation point j,
+
+.. math:: (1 - \gamma)\, \Big( \tfrac12 \frac1n \sum_i \ell_i + \tfrac12 \frac1m \sum_j \ell_j
+          \Big) + \gamma\, \Big(
+          \underset{y_i = y_j}{\rm mean}\ \tfrac12 \lVert z_i - z_j \rVert^2 +
+          \underset{y_i \ne y_j}{\rm mean}\ \tfrac12 \max(0, M - \lVert z_i - z_j \rVert)^2 \Big) .
+
+Same class: pulled together. Other class: pushed apart, up to a margin. :math:`\gamma` = 0.25 and
+margin 1 are those of the authors' released code. As there, the classifier is fitted to both sets in
+equal parts; the paper's formula has the training set alone, which is ``classify_val=False``. The
+authors draw three unlike pairs for each like pair; here all pairs count and the two means are taken
+apart, so that many classes do not drown the pull in pushes.
+
+*DANN* plays
+
+.. math:: \min_\theta\ \frac1n \sum_i \ell_i - \lambda D(\theta, \psi), \quad
+          \min_\psi\ D(\theta, \psi) , \qquad
+          D = \frac1n \sum_i \log(1 + e^{d_\psi(z_i)}) + \frac1m \sum_j \log(1 + e^{-d_\psi(z_j)})
+
+A domain classifier :math:`d_\psi` learns to tell training from validation points; the net learns to
+make it fail. Both move by one gradient: the classifier sees z through a layer that is the identity
+forwards and turns the gradient round on the way back. From Ganin et al.: :math:`\lambda = 2 / (1 +
+e^{-10 p}) - 1` at share p of training done, one hidden layer of 100 in the domain classifier (their
+MNIST net); its learning rate is that of the net (5e-4 in the GIW paper). Labels of validation
+points are not used: domain adaptation without labels is what the method is for.
+
+References
+----------
+.. [1] Motiian, Piccirilli, Adjeroh and Doretto, Unified deep supervised domain adaptation and
+       generalization, ICCV 2017.
+.. [2] Ganin et al., Domain-adversarial training of neural networks, JMLR 17(59):1-35, 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from giw.checks import check_positive
+from giw.nets.methods.plain import Perceptron, PlainMethod
+from giw.nets.training import Batch, Evidence, Losses, Net, Params, StepLoss, hidden_of_both
+from giw.objective.distances import pairwise_squared_distances
+from giw.support import SupportSplit
+
+
+@dataclass(frozen=True)
+class CCSA(PlainMethod):
+    """Train on both sets while they are aligned class by class.
+
+    Parameters
+    ----------
+    gamma : float, default=0.25
+        Share of the alignment in the loss, 0 to 1.
+    margin : float, default=1.0
+        Distance beyond which points of different classes are left alone; unit-norm points
+        after ReLU are at most √2 apart.
+    classify_val : bool, default=True
+        Fit the classifier to the validation points too, half and half.
+    """
+
+    name: ClassVar[str] = "ccsa"
+    gamma: float = 0.25
+    margin: float = 1.0
+    classify_val: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a share that is none and a margin that never pushes."""
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"gamma is a share and lies between 0 and 1, got {self.gamma}")
+        check_positive(self.margin, "margin")
+
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """Classification plus alignment."""
+        both, _ = hidden_of_both(net, params, batch)
+        like = batch.y[:, None] == batch.y_val  # (n, m)
+        pull, push = contrast(both.train_z, both.val_z, like, margin=self.margin)
+        fit = classification(both, with_val=self.classify_val)
+        risk = (1 - self.gamma) * fit + self.gamma * (pull + push)
+        return risk, state, {"pull": pull, "push": push}
+
+
+@dataclass(frozen=True)
+class DANN(PlainMethod):
+    """Train on the training data with features that hide where a point came from.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Largest weight of the reversed gradient; at zero the domain classifier only looks on.
+    width : int, default=100
+        Hidden units of the domain classifier.
+    learning_rate : float, default=5e-4
+        How fast Adam moves the domain classifier.
+    classify_val : bool, default=False
+        Fit the classifier to the validation points too, half and half.
+    """
+
+    name: ClassVar[str] = "dann"
+    strength: float = 1.0
+    width: int = 100
+    learning_rate: float = 5e-4
+    classify_val: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse settings under which nothing is learnt."""
+        if not self.strength >= 0:
+            raise ValueError(f"strength must not be negative, got {self.strength}")
+        check_positive(self.width, "width")
+        check_positive(self.learning_rate, "learning_rate")
+
+    @property
+    def needs_val_labels(self) -> bool:
+        """Telling domains apart takes none."""
+        return self.classify_val
+
+    def state(self, evidence: Evidence, split: SupportSplit | None) -> Perceptron:
+        """The domain classifier."""
+        z = evidence.hidden(evidence.x_train[:1])  # (1, d)
+        return Perceptron.drawn(z.shape[1], self.width, like=z, random_state=evidence.random_state)
+
+    def loss(self, net: Net, params: Params, state: Perceptron, batch: Batch) -> StepLoss:
+        """Classification, and the domain loss behind a layer that reverses gradients."""
+        both, _ = hidden_of_both(net, params, batch)
+        reversal = self.strength * reversal_weight(batch.progress)
+        train_d, val_d = (state(reverse_gradient(z, reversal)) for z in (both.train_z, both.val_z))
+        domain = softplus(train_d).mean() + softplus(-val_d).mean()
+        fit = classification(both, with_val=self.classify_val)
+        return fit + domain, state, {"domain_loss": domain}
+
+
+def classification(losses: Losses, *, with_val: bool) -> Tensor:
+    """Mean training loss or, with validation points, the mean of the two mean losses."""
+    train = losses.train.mean()
+    return (train + losses.val.mean()) / 2 if with_val else train
+
+
+def contrast(
+    train_z: Tensor,  # (n, d)
+    val_z: Tensor,  # (m, d)
+    like: Tensor,  # (n, m) bool, same class
+    *,
+    margin: float,
+    weight: Tensor | None = None,  # (n, m), of each pair
+) -> tuple[Tensor, Tensor]:  # () each
+    """Mean pull over like pairs and mean push over unlike pairs; zero where there are none."""
+    square = pairwise_squared_distances(train_z, val_z)  # (n, m)
+    # the root has no slope at zero, and rounding none worth following near it
+    apart = square > 1e-6
+    distance = torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
+    weight = torch.ones_like(square) if weight is None else weight
+    pull = _mean_where(like, square / 2, weight)
+    return pull, _mean_where(~like, (margin - distance).clamp(min=0).square() / 2, weight)
+
+
+def _mean_where(chosen: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    weight = torch.where(chosen, weight, 0.0)
+    total = weight.sum()
+    return (weight * values).sum() / torch.where(total > 0, total, 1.0)
+
+
+def reversal_weight(progress: Tensor) -> Tensor:
+    """From 0 at the start to almost 1 at the end of training."""
+    return 2 / (1 + (-10 * progress).exp()) - 1
+
+
+def reverse_gradient(z: Tensor, weight: Tensor) -> Tensor:
+    """Forwards the same values; backwards the gradient times minus ``weight``."""
+    return z.detach() + weight * (z.detach() - z)

@@ -1,0 +1,711 @@
+"""One run for all methods: pretrain, split, train, and what is left of it."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from giw.nets.devices import threads_for
+from giw.nets.kernels.fused_norm import fuse_norms
+from giw.nets.kernels.precision import precision_for
+from giw.nets.kernels.products import by_products
+from giw.nets.training.batches import (
+    BatchStream,
+    JoinedData,
+    Plan,
+    Tensors,
+    hold_out,
+    seeded_generator,
+    seeded_stream,
+)
+from giw.nets.training.checkpoint import (
+    Checkpoint,
+    Interrupted,
+    Saved,
+    asked_to_stop,
+    run_identity,
+    split_from_parts,
+    split_parts,
+    stop_by_interrupt,
+)
+from giw.nets.training.config import TrainingConfig
+from giw.nets.training.net import (
+    FunctionalNet,
+    as_input,
+    layer_outputs,
+    predict_in_blocks,
+    sample_losses,
+)
+from giw.nets.training.protocol import Batch, Evidence, Method, Net, Params, State, StepLoss
+from giw.nets.training.ranks import ShardedNet, any_rank_asked, first_rank_loads
+from giw.nets.training.step import (
+    Descent,
+    Evaluation,
+    LossFunction,
+    adam_state,
+    load_adam_state,
+    make_adam,
+)
+from giw.objective.gathering import first_rank_says
+from giw.support import SupportSplit
+
+OnEpoch = Callable[[str, int, dict[str, float]], None]
+History = list[list[dict[str, float]]]  # of each epoch, of each trial
+Splits = Sequence[SupportSplit | None]
+STEPS_TO_AGREE = 10  # steps between two questions to all ranks: each is a message, on a GPU a wait
+LARGEST_STACKED = 2_000_000  # parameters; LeNet-5 has 0.06 or 0.2 million, ResNet-18 has 11
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Where every method but Val-only starts: parameters, Adam's memory, and the rows seen."""
+
+    params: Params
+    buffers: Params
+    optimizer: Params
+    seen: Tensor  # (n,) bool
+    random_state: int
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """The trained parameters and how they came about.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    module : torch.nn.Module
+        The trained net, in evaluation mode, on the device it was trained on.
+    history : dict of str to array of shape (epochs,)
+        One value per epoch: ``loss``, ``learning_rate``, whatever the method logs and, where
+        test data were given, ``test_accuracy`` and ``test_loss``; nan where not tested.
+    split : SupportSplit or None
+        How the validation data were split, where the method splits.
+    seconds : float
+        Wall time, pretraining not included where it was shared.
+    settings : dict
+        The configuration and the seed.
+    """
+
+    method: str
+    module: nn.Module
+    history: dict[str, NDArray[np.float64]]
+    split: SupportSplit | None
+    seconds: float
+    settings: dict[str, Any]
+
+    def final_accuracy(self, last: int = 10) -> float:
+        """Mean test accuracy over the last epochs, the paper's figure of merit."""
+        if "test_accuracy" not in self.history:
+            raise ValueError("no test data were given to this run; score predictions instead")
+        return float(np.mean(self.history["test_accuracy"][-last:]))
+
+
+def train(
+    method: Method,
+    module: nn.Module,
+    data: Tensors,
+    config: TrainingConfig | None = None,
+    *,
+    random_state: int = 0,
+    pretrained: Pretrained | None = None,
+    on_epoch: OnEpoch | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 0.0,
+    ranks: dist.ProcessGroup | None = None,
+) -> TrainingRecord:
+    """Train a net by a method.
+
+    The module is left as it is; a trained copy is in the record. The same
+    ``random_state`` gives the same batches to every method, so that methods can be compared
+    in pairs, and on CPU the same record bit for bit.
+
+    Parameters
+    ----------
+    method : Method
+        For example ``giw.nets.methods.GIW()``.
+    module : torch.nn.Module
+        Initialised net, inputs to logits.
+    data : Tensors
+        Training and validation data; test data, if any, are used for the history only.
+    config : TrainingConfig, optional
+        Epochs, batch size, learning rate and the like.
+    random_state : int, default=0
+        Seeds the order of rows, the rows held out, augmentation, and any dropout in the module.
+    pretrained : Pretrained, optional
+        Result of :func:`pretrain` with the same module, data, config and random state, to share
+        it between methods.
+    on_epoch : callable, optional
+        Called with the phase (``"pretrain"`` or ``"train"``), the epoch and its values.
+    checkpoint : path, optional
+        A file in which the run is saved between epochs. Where the file exists, the run goes on
+        from there; on CPU it ends as if it had never stopped, bit for bit. Ctrl-C then stops the
+        run at its next step and saves it; a second one stops it at once.
+    checkpoint_seconds : float, default=0.0
+        Seconds that pass at least between two savings.
+    ranks : torch.distributed.ProcessGroup, optional
+        Processes that share the rows of every batch. All call with the same module, data, config
+        and random state, and all get the same record: that of a single process up to rounding
+        (and up to the draws of dropout). The first one alone writes the checkpoint and reads it,
+        for all. Ctrl-C, wherever it is heard, stops all of them at the same step.
+    """
+    run = Run([module], [data], config or TrainingConfig(), [random_state], [on_epoch], ranks=ranks)
+    run.save_to(checkpoint, method, checkpoint_seconds)
+    return run.train(method, None if pretrained is None else [pretrained])[0]
+
+
+def pretrain(
+    module: nn.Module,
+    data: Tensors,
+    config: TrainingConfig,
+    *,
+    random_state: int = 0,
+    on_epoch: OnEpoch | None = None,
+    ranks: dist.ProcessGroup | None = None,
+) -> Pretrained:
+    """Plain training on the training data, some of which is kept back for calibration."""
+    return Run([module], [data], config, [random_state], [on_epoch], ranks=ranks).pretrain()[0]
+
+
+def train_trials(
+    method: Method,
+    modules: Sequence[nn.Module],
+    datas: Sequence[Tensors],
+    config: TrainingConfig | None = None,
+    random_states: Sequence[int] | None = None,
+    *,
+    pretrained: Sequence[Pretrained] | None = None,
+    on_epoch: Callable[[int], OnEpoch] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 0.0,
+    side_by_side: bool | None = None,
+) -> list[TrainingRecord]:
+    """Train one net per trial, all by the same method.
+
+    Side by side, parameters are stacked and every step moves all trials at once: a GPU that a
+    small net leaves idle is then busy. Each trial sees the batches, the split and the augmentation
+    that :func:`train` gives it, and ends where ``train`` ends, up to rounding.
+
+    Parameters
+    ----------
+    method : Method
+        For example ``giw.nets.methods.GIW()``.
+    modules : sequence of torch.nn.Module
+        One initialised net per trial, all of one architecture.
+    datas : sequence of Tensors
+        One problem per trial, on one device.
+    config : TrainingConfig, optional
+        Epochs, batch size, learning rate and the like.
+    random_states : sequence of int, optional
+        One per trial; 0, 1, 2, … if not given.
+    pretrained : sequence of Pretrained, optional
+        Of :func:`pretrain_trials` or :func:`pretrain`.
+    on_epoch : callable, optional
+        From the number of a trial to a callback for its epochs.
+    checkpoint, checkpoint_seconds
+        As in :func:`train`; one file holds all trials. Where trials run one after the other, the
+        trial's number is added to the name.
+    side_by_side : bool, optional
+        If not given: whether :func:`can_stack` the nets on their device.
+
+    Returns
+    -------
+    list of TrainingRecord
+        ``seconds`` is a trial's share of the time.
+    """
+    runs = _runs(modules, datas, config, random_states, on_epoch, side_by_side, pretrained)
+    records = []
+    for t, run in enumerate(runs):
+        path = checkpoint if checkpoint is None or run.stacked else f"{os.fspath(checkpoint)}.{t}"
+        run.save_to(path, method, checkpoint_seconds)
+        starts = pretrained if pretrained is None or run.stacked else [pretrained[t]]
+        records += run.train(method, starts)
+    return records
+
+
+def pretrain_trials(
+    modules: Sequence[nn.Module],
+    datas: Sequence[Tensors],
+    config: TrainingConfig,
+    random_states: Sequence[int] | None = None,
+    *,
+    on_epoch: Callable[[int], OnEpoch] | None = None,
+    side_by_side: bool | None = None,
+) -> list[Pretrained]:
+    """Pretrain one net per trial, to share the result between methods."""
+    runs = _runs(modules, datas, config, random_states, on_epoch, side_by_side)
+    return [start for run in runs for start in run.pretrain()]
+
+
+def _runs(
+    modules: Sequence[nn.Module],
+    datas: Sequence[Tensors],
+    config: TrainingConfig | None,
+    random_states: Sequence[int] | None,
+    on_epoch: Callable[[int], OnEpoch] | None,
+    side_by_side: bool | None,
+    pretrained: Sequence[Pretrained] | None = None,
+) -> list[Run]:
+    """One run of all trials where they go side by side, else one run each."""
+    seeds = list(range(len(modules))) if random_states is None else list(random_states)
+    counts = {"modules": len(modules), "datas": len(datas), "random_states": len(seeds)}
+    if pretrained is not None:
+        counts["pretrained"] = len(pretrained)
+    if len(set(counts.values())) > 1 or not len(modules):
+        found = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise ValueError(f"need one of each per trial, and at least one trial; got {found}")
+    config = config or TrainingConfig()
+    calls = [on_epoch(t) if on_epoch else None for t in range(len(modules))]
+    if side_by_side is None:
+        side_by_side = can_stack(modules[0], datas[0].x_train.device)
+    if side_by_side:
+        _check_alike(modules, datas, config)
+        return [Run(modules, datas, config, seeds, calls, stacked=True)]
+    each = zip(modules, datas, seeds, calls, strict=True)
+    return [Run([module], [data], config, [seed], [call]) for module, data, seed, call in each]
+
+
+def can_stack(module: nn.Module, device: torch.device | str = "cuda") -> bool:
+    """Whether trials of a net run side by side by default.
+
+    They do unless the net has buffers (batch normalisation's statistics belong to one trial),
+    draws random numbers of its own (dropout), or is large enough to fill a GPU by itself. On a
+    CPU, which one net keeps busy, nets with convolutions go one after the other, which is faster;
+    nets of small products still gain, because a step is then fewer operations.
+    """
+    random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in module.modules())
+    size = sum(p.numel() for p in module.parameters())
+    return (
+        not random
+        and not any(True for _ in module.buffers())
+        and size <= LARGEST_STACKED
+        and not (convolves(module) and torch.device(device).type == "cpu")
+    )
+
+
+def convolves(module: nn.Module) -> bool:
+    """Whether a net has a convolution."""
+    return any(isinstance(layer, nn.modules.conv._ConvNd) for layer in module.modules())
+
+
+def _check_alike(
+    modules: Sequence[nn.Module], datas: Sequence[Tensors], config: TrainingConfig
+) -> None:
+    """Trials that take every step together must agree in all shapes."""
+    if any(True for _ in modules[0].buffers()):
+        raise ValueError(
+            "nets with buffers (batch normalisation) cannot be stacked; leave side_by_side out "
+            "and they are trained one after the other"
+        )
+    shapes = [{name: p.shape for name, p in module.named_parameters()} for module in modules]
+    if any(other != shapes[0] for other in shapes):
+        raise ValueError("trials side by side need nets of one architecture; these differ")
+    facts: dict[str, list[Any]] = {
+        "device": [data.x_train.device for data in datas],
+        "shape of a point": [tuple(data.x_train.shape[1:]) for data in datas],
+        "steps per epoch": [-(-len(data.y_train) // config.batch_size) for data in datas],
+        "size of a batch": [min(len(data.y_train), config.batch_size) for data in datas],
+        "validation points": [len(data.y_val) for data in datas],
+        "test points": [0 if data.y_test is None else len(data.y_test) for data in datas],
+    }
+    for name, found in facts.items():
+        if len(set(found)) > 1:
+            raise ValueError(
+                f"trials side by side must agree in everything but values; {name}: "
+                f"{', '.join(str(value) for value in found)}; "
+                "pass side_by_side=False to train them one after the other"
+            )
+
+
+# The run ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Phase:
+    """Pretraining or training: what moves, what it reads, and how far it has come."""
+
+    name: str  # "pretrain" or "train"
+    of: str  # what diverges, should it diverge
+    epochs: int
+    descent: Descent
+    streams: list[BatchStream]
+    splits: Splits = ()
+    history: History = field(default_factory=list)
+
+    def plan(self, epoch: int) -> Plan | None:
+        """The rows of an epoch, if there is such an epoch."""
+        if epoch >= self.epochs:
+            return None
+        rows = [stream.next_epoch() for stream in self.streams]
+        return self.descent.data.plan(rows, (epoch / self.epochs, (epoch + 1) / self.epochs))
+
+
+@dataclass
+class Run:
+    """One way through pretraining, split and training, for trials that take every step together.
+
+    With ``stacked`` all parameters get a leading dimension of trials and the method's loss is
+    vectorised over it. Without, there is one trial and nothing is added. With ``ranks`` the rows
+    of every step are shared among processes. It is saved between epochs once :meth:`save_to` has
+    said where.
+    """
+
+    modules: Sequence[nn.Module]
+    datas: Sequence[Tensors]
+    config: TrainingConfig
+    seeds: Sequence[int]
+    on_epoch: Sequence[OnEpoch | None]
+    stacked: bool = False
+    ranks: dist.ProcessGroup | None = None
+
+    def __post_init__(self) -> None:
+        self.device = self.datas[0].x_train.device
+        module = self.modules[0]
+        precision = precision_for(self.config.precision, module, self.device, stacked=self.stacked)
+        products = self.stacked or self.device.type == "cuda"
+        form = by_products(module) if products else copy.deepcopy(module)
+        fuse_norms(form, self.config.fused_norm)
+        self.net = FunctionalNet(form.train(), precision)
+        if self.ranks is not None:
+            self.net = ShardedNet(form, precision, group=self.ranks)
+        self.data = JoinedData.of(self.datas)
+        # messages between processes are not recorded with a step
+        self.captured = self.config.cuda_graph and self.ranks is None
+        self.store: Checkpoint | None = None
+        self.saved: Saved | None = None
+        self.asked = 0  # how often whether to stop
+
+    def save_to(self, path: str | os.PathLike[str] | None, method: Method, seconds: float) -> None:
+        """Save the run between epochs, and take up what was saved; nothing without a path."""
+        if path is None:
+            return
+        identity = run_identity(method, self.config, self.datas, self.seeds)
+        self.store = Checkpoint(path, identity, seconds)
+        load = self.store.load
+        self.saved = load() if self.ranks is None else first_rank_loads(load, self.ranks)
+
+    def train(
+        self, method: Method, pretrained: Sequence[Pretrained] | None = None
+    ) -> list[TrainingRecord]:
+        """Pretrain where the method asks for it, split, and descend the method's loss."""
+        if self.store is None:
+            return self._train(method, pretrained)
+        with stop_by_interrupt():
+            records = self._train(method, pretrained)
+            # too late to stop it, but whoever asked wants no more after it
+            if asked_to_stop() if self.ranks is None else any_rank_asked(self.ranks, self.device):
+                raise Interrupted(self._how_to_go_on("after its last epoch"))
+            return records
+
+    def _train(
+        self, method: Method, pretrained: Sequence[Pretrained] | None
+    ) -> list[TrainingRecord]:
+        saved = self._saved_in("train")
+        before = 0.0 if self.saved is None else self.saved.values["seconds"]
+        self.started = time.perf_counter() - before
+        if method.pretrains and saved is None:
+            starts = list(pretrained or self.pretrain())
+        else:
+            starts = self._untrained()
+        shown = [
+            self._evidence(*trial) for trial in zip(self.modules, self.datas, starts, strict=True)
+        ]
+        splits: Splits
+        if saved is None:
+            splits = [method.split(evidence) for evidence in shown]
+        else:
+            splits = _saved_splits(saved, self.device)
+        states = [method.state(*trial) for trial in zip(shown, splits, strict=True)]
+        rates = method.learning_rate, method.weight_decay
+        descent = self._descent(method.loss, starts, splits, states, rates)
+        streams = [self._stream(t, torch.arange(len(d.y_train)), training=True)
+                   for t, d in enumerate(self.datas)]  # fmt: skip
+        phase = Phase("train", method.name, self.config.epochs, descent, streams, splits)
+        self._epochs(phase)
+        return self._records(method.name, phase)
+
+    def pretrain(self) -> list[Pretrained]:
+        """Plain training on the rows that are not kept back."""
+        starts = self._untrained()
+        descent = self._descent(plain_loss, starts, [None] * len(starts))
+        streams = [self._stream(t, start.seen.nonzero()[:, 0], training=False)
+                   for t, start in enumerate(starts)]  # fmt: skip
+        epochs = self.config.pretrain_epochs
+        self._epochs(Phase("pretrain", "pretraining", epochs, descent, streams))
+        moments = adam_state(descent.optimizer)
+        return [
+            Pretrained(
+                self._apart(descent.params, t), self.net.buffers(),
+                self._apart(moments, t, common=".step"), start.seen, start.random_state,
+            )
+            for t, start in enumerate(starts)
+        ]  # fmt: skip
+
+    def _epochs(self, phase: Phase) -> None:
+        """Descend epoch by epoch, from where a saved run of this phase stopped."""
+        descent, training = phase.descent, phase.name == "train"
+        tested = training and all(d.x_test is not None and d.y_test is not None for d in self.datas)
+        evaluate = Evaluation(descent, self.datas) if tested else None
+        step, sums, saved = 0, dict[str, Tensor](), self._saved_in(phase.name)
+        with self._randomness(phase.name), threads_for(self.modules[0], self.device):
+            if saved is not None:
+                step, sums = self._resume(phase, saved)
+            read = [stream.state() for stream in phase.streams]
+            first = len(phase.history)
+            ahead = phase.plan(first)
+            for epoch in range(first, phase.epochs):
+                rate = descent.set_rate(self.config.rate_factor(epoch) if training else 1.0)
+                if ahead is not None:
+                    done = descent.run_epoch(ahead, first=step, sums=sums, stop=self._asked)
+                    if done < len(ahead.progress):
+                        self._stop(phase, read, done)
+                step, sums = 0, {}
+                late = epoch >= phase.epochs - (self.config.test_last or phase.epochs)
+                found = evaluate() if evaluate and late else None
+                read = [stream.state() for stream in phase.streams]
+                ahead = phase.plan(epoch + 1)  # drawn while the device is still busy
+                values = descent.means()
+                for t, trial in enumerate(values):
+                    if training:
+                        trial["learning_rate"] = rate
+                    if found is not None:
+                        trial["test_accuracy"], trial["test_loss"] = found[:, t].tolist()
+                _check_finite(values, phase.of, epoch, self.config)
+                phase.history.append(values)
+                if self.store is not None and self.store.due(epoch + 1, phase.epochs):
+                    self._save(phase, read)
+                for call, trial in zip(self.on_epoch, values, strict=True):
+                    if call:
+                        call(phase.name, epoch, trial)
+
+    # Saving, stopping and going on ----------------------------------------------------------------
+
+    def _save(
+        self, phase: Phase, read: list[Params], step: int = 0, sums: Params | None = None
+    ) -> None:
+        """Write all that the run needs to go on as if it had never stopped.
+
+        ``read`` are the states of the streams as they were after the epochs in the history; of the
+        next epoch, ``step`` steps are done, which logged ``sums``.
+        """
+        if self.store is None or (self.ranks is not None and dist.get_rank(self.ranks) > 0):
+            return
+        sums = sums or {}
+        tensors = phase.descent.snapshot() | {"random": _random_state(self.device), "sums": sums}
+        tensors |= {f"stream {t}": state for t, state in enumerate(read)}
+        parts = [None if split is None else split_parts(split) for split in phase.splits]
+        tensors |= {f"split {t}": part[0] for t, part in enumerate(parts) if part}
+        values = {
+            "history": phase.history,
+            "seconds": time.perf_counter() - self.started,
+            "splits": [part and part[1] for part in parts],
+            "logged": list(sums),  # in their order
+        }
+        self.store.save(Saved(phase.name, len(phase.history), tensors, values, step))
+
+    def _resume(self, phase: Phase, saved: Saved) -> tuple[int, Params]:
+        """Put all back; steps of the next epoch that are done, and what they logged."""
+        phase.descent.restore(saved.tensors)
+        for t, stream in enumerate(phase.streams):
+            stream.load_state(saved.tensors[f"stream {t}"])
+        # what was saved is the first process's; the others go on with their own
+        if self.ranks is None or dist.get_rank(self.ranks) == 0:
+            _set_random_state(saved.tensors["random"], self.device)
+        phase.history += saved.values["history"]
+        logged = saved.tensors.get("sums", {})
+        return saved.step, {name: logged[name] for name in saved.values["logged"]}
+
+    def _saved_in(self, phase: str) -> Saved | None:
+        """What was saved, if it was saved in this phase."""
+        return self.saved if self.saved is not None and self.saved.phase == phase else None
+
+    def _asked(self) -> bool:
+        """Whether to stop before the next step; processes that share a batch stop together."""
+        if self.ranks is None:
+            return asked_to_stop()
+        if self.store is None:
+            return False
+        self.asked += 1
+        return self.asked % STEPS_TO_AGREE == 0 and any_rank_asked(self.ranks, self.device)
+
+    def _stop(self, phase: Phase, read: list[Params], step: int) -> NoReturn:
+        """Save in the middle of an epoch, and say so."""
+        self._save(phase, read, step, phase.descent.sums())
+        if self.ranks is not None:
+            dist.barrier(self.ranks)  # whoever leaves early may take the others with it
+        where = f"in epoch {len(phase.history) + 1} of {phase.epochs} ({phase.name})"
+        raise Interrupted(self._how_to_go_on(where))
+
+    def _how_to_go_on(self, where: str) -> str:
+        if self.store is None:
+            return f"training was stopped {where}; it was not being saved"
+        return (
+            f"training was stopped {where} and is saved in {self.store.path}: start it again with "
+            "the same checkpoint, and it goes on from there"
+        )
+
+    # Trials joined for the steps, and taken apart again -------------------------------------------
+
+    def _join(self, parts: Sequence[Params], common: str | tuple[str, ...] = ()) -> Params:
+        """Leaves to train, stacked where trials are; names that end so are common to all."""
+        return {
+            name: (torch.stack([part[name].detach() for part in parts])
+                   if self.stacked and not name.endswith(common)
+                   else p.detach().clone()).requires_grad_(p.requires_grad)
+            for name, p in parts[0].items()
+        }  # fmt: skip
+
+    def _apart(self, tensors: Params, trial: int, common: str | tuple[str, ...] = ()) -> Params:
+        """One trial's share of what was joined, copied."""
+        return {
+            name: (p[trial] if self.stacked and not name.endswith(common) else p)
+            .detach().clone().requires_grad_(p.requires_grad)
+            for name, p in tensors.items()
+        }  # fmt: skip
+
+    def _untrained(self) -> list[Pretrained]:
+        """Nets as they were initialised, and the rows that pretraining would see."""
+        config, starts = self.config, []
+        for module, data, seed in zip(self.modules, self.datas, self.seeds, strict=True):
+            generator = seeded_generator(seed, "hold out")
+            share, most = config.calibration_share, config.max_calibration
+            seen = hold_out(len(data.y_train), share, most, generator)
+            net = FunctionalNet(module, self.net.precision)
+            starts.append(Pretrained(net.params(), net.buffers(), {}, seen, seed))
+        return starts
+
+    def _evidence(self, module: nn.Module, data: Tensors, start: Pretrained) -> Evidence:
+        """What a method may look at before it trains a net."""
+        net = FunctionalNet(copy.deepcopy(module).train())
+        net.set_buffers(start.buffers)
+        return Evidence(
+            data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(self.device),
+            hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
+            random_state=start.random_state,
+            logits=lambda x: predict_in_blocks(net, start.params, x),
+            layers=lambda x: layer_outputs(net, start.params, x),
+            weight=data.weight,
+        )  # fmt: skip
+
+    def _stream(self, trial: int, rows: Tensor, *, training: bool) -> BatchStream:
+        """Batches of a trial; images are moved and validation data read in training only."""
+        x, weight = self.datas[trial].x_train, self.datas[trial].weight
+        augmentation = self.config.augmentation if training else None
+        if augmentation is not None and (x.ndim != 4 or x.shape[2] != x.shape[3]):
+            raise ValueError(
+                f"augmentation moves square images, (n, channels, side, side); "
+                f"got inputs of shape {tuple(x.shape)}"
+            )
+        return BatchStream(
+            rows, len(self.datas[trial].y_val) if training else 0, self.config.batch_size,
+            random_state=self.seeds[trial], purpose="train" if training else "pretrain",
+            augmentation=augmentation, side=x.shape[-1],
+            weight=None if weight is None else weight.cpu()[rows],
+            over_val=training and self.config.epoch_of == "val",
+        )  # fmt: skip
+
+    def _descent(
+        self,
+        loss: LossFunction,
+        starts: Sequence[Pretrained],
+        splits: Splits,
+        states: Sequence[State] = (State(),),
+        rates: tuple[float, float] = (0.0, 0.0),
+    ) -> Descent:
+        """Steps down a loss from where trials start, all at once."""
+        params = self._join([start.params for start in starts])
+        state = states[0].with_tensors(self._join([state.tensors() for state in states]))
+        optimizer = make_adam(params, state, self.config, *rates)
+        load_adam_state(optimizer, self._join([s.optimizer for s in starts], common=".step"))
+        self.net.set_buffers(starts[0].buffers)
+        inside, alpha = self._memberships(splits)
+        return Descent(
+            loss, self.net, params, state, optimizer, self.data, inside, alpha,
+            stacked=self.stacked, captured=self.captured,
+        )  # fmt: skip
+
+    def _memberships(self, splits: Splits) -> tuple[Tensor, Tensor]:
+        """Membership of all validation points and its mean per trial; zero without a split."""
+        inside, alpha = [], []
+        for split, data in zip(splits, self.datas, strict=True):
+            member = torch.zeros(len(data.y_val)) if split is None else split.membership
+            inside.append(torch.as_tensor(member, dtype=torch.float32, device=self.device))
+            alpha.append(0.0 if split is None else float(split.alpha))
+        member, share = torch.cat(inside), torch.tensor(alpha, device=self.device)
+        if self.ranks is not None:  # each process has split, and rounding must not part them
+            member, share = first_rank_says(member, share, group=self.ranks)
+        return member, share
+
+    @contextmanager
+    def _randomness(self, phase: str) -> Iterator[None]:
+        """Dropout draws from torch's global stream: seed a fork of it and put the old one back."""
+        # processes that share a batch hold different rows of it, and drop out on their own
+        rank = 0 if self.ranks is None else dist.get_rank(self.ranks)
+        purpose = f"{phase} dropout" + f" of rank {rank}" * (rank > 0)
+        seed = seeded_generator(self.seeds[0], purpose).initial_seed()
+        with seeded_stream(seed, self.device):
+            yield
+
+    def _records(self, name: str, phase: Phase) -> list[TrainingRecord]:
+        """What is left of each trial; the seconds are those of all of them."""
+        share = (time.perf_counter() - self.started) / len(self.modules)
+        records = []
+        for t, (split, seed) in enumerate(zip(phase.splits, self.seeds, strict=True)):
+            params = self._apart(phase.descent.params, t)
+            module = FunctionalNet(self.modules[t]).with_params(params, self.net.buffers())
+            columns = {
+                key: np.array([epoch[t].get(key, np.nan) for epoch in phase.history])
+                for key in phase.history[-1][t]  # the first ones may not have been tested
+            }
+            settings = {**self.config.as_dict(), "random_state": seed}
+            records.append(TrainingRecord(name, module, columns, split, share, settings))
+        return records
+
+
+def plain_loss(net: Net, params: Params, state: State, batch: Batch) -> StepLoss:
+    """Mean training loss: what pretraining descends."""
+    return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), state, {}
+
+
+def _check_finite(
+    values: list[dict[str, float]], name: str, epoch: int, config: TrainingConfig
+) -> None:
+    for trial in values:
+        if not np.isfinite(trial["loss"]):
+            raise ValueError(
+                f"{name} diverged in epoch {epoch + 1}: the loss is {trial['loss']}; "
+                f"lower learning_rate (it is {config.learning_rate}) or scale the inputs"
+            )
+
+
+def _saved_splits(saved: Saved, device: torch.device) -> Splits:
+    """The split of each trial, None where there was none."""
+    return [
+        values and split_from_parts(saved.tensors.get(f"split {t}", {}), values, device)
+        for t, values in enumerate(saved.values["splits"])
+    ]
+
+
+def _random_state(device: torch.device) -> Params:
+    state = {"cpu": torch.random.get_rng_state()}
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def _set_random_state(state: Params, device: torch.device) -> None:
+    torch.random.set_rng_state(state["cpu"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

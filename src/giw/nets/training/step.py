@@ -1,0 +1,332 @@
+"""Steps of descent, for one trial or for many side by side, on CPU or in a CUDA graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from giw.nets.kernels.graph import Captured
+from giw.nets.training.batches import JoinedData, Plan, Tensors
+from giw.nets.training.config import TrainingConfig
+from giw.nets.training.net import FunctionalNet, as_input, evaluating, sample_losses
+from giw.nets.training.protocol import Batch, Logs, Net, Params, State, StepLoss
+
+LossFunction = Callable[[Net, Params, Any, Batch], StepLoss]
+OVER_TRIALS = Batch(0, 0, 0, 0, 0, 0, None)  # type: ignore[arg-type]  # progress is common to all
+
+
+class Descent:
+    """Adam on a loss, one or many trials at a time.
+
+    A step reads its rows from the epoch's plan at a counter that lives on the device, so that
+    on CUDA one captured step is replayed for a whole epoch without a word from the host.
+
+    Parameters
+    ----------
+    loss : callable
+        ``Method.loss`` or one like it.
+    net : FunctionalNet
+    params : Params
+        Leaves; with ``stacked`` each has a leading dimension of trials.
+    state : State
+        What the method keeps, its tensors likewise.
+    optimizer : torch.optim.Optimizer
+        Of :func:`make_adam`.
+    data : JoinedData
+    inside : Tensor of shape (Σ m,)
+    alpha : Tensor of shape (trials,)
+    stacked : bool
+        Whether losses are vectorised over a leading dimension of trials.
+    captured : bool
+        Whether to replay a CUDA graph; on other devices it makes no difference.
+    """
+
+    def __init__(
+        self,
+        loss: LossFunction,
+        net: FunctionalNet,
+        params: Params,
+        state: State,
+        optimizer: torch.optim.Optimizer,
+        data: JoinedData,
+        inside: Tensor,
+        alpha: Tensor,
+        *,
+        stacked: bool,
+        captured: bool = True,
+    ) -> None:
+        self.loss, self.net, self.params, self.state = loss, net, params, state
+        self.optimizer, self.data, self.inside, self.alpha = optimizer, data, inside, alpha
+        self.stacked, self.device = stacked, data.x_train.device
+        self.captured = captured and self.device.type == "cuda"
+        self._learning = [p for p in (*params.values(), *state.tensors().values())
+                          if p.requires_grad]  # fmt: skip
+        self._at = torch.zeros(1, dtype=torch.long, device=self.device)
+        self._sums: Logs = {}
+        self._plan: Plan | None = None
+        self._graph: Captured | None = None
+
+    def run_epoch(
+        self,
+        plan: Plan,
+        *,
+        first: int = 0,
+        sums: Logs | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Take the steps of an epoch; on CUDA this returns before they are finished.
+
+        Parameters
+        ----------
+        plan : Plan
+        first : int, default=0
+            Steps of this epoch that were taken before, with their ``sums``.
+        stop : callable
+            Asked before each step; where it says so, the rest of the epoch is left.
+
+        Returns
+        -------
+        int
+            Steps of this epoch that are done.
+        """
+        self._load(plan)
+        if self.captured and self._graph is None:
+            self._graph = self._capture()
+        self._at.fill_(first)
+        for value in self._sums.values():
+            value.zero_()
+        for name, value in (sums or {}).items():
+            self._sums.setdefault(name, torch.zeros_like(value, device=self.device)).copy_(value)
+        take = self._graph.replay if self._graph else self._step
+        for step in range(first, len(plan.progress)):
+            if stop():
+                return step
+            take()
+        return len(plan.progress)
+
+    def _step(self) -> None:
+        if self._plan is None:
+            raise RuntimeError("a step needs a plan")
+        batch = self.data.batch(
+            self._plan, self._at, self.inside, self.alpha, stacked=self.stacked
+        )  # fmt: skip
+        precision = self.net.precision
+        with precision.forward(self.device):
+            value, memory, logs = self._losses(batch)
+        with precision.products():
+            # trials share no parameter, so the gradient of the sum is each trial's own gradient;
+            # a parameter that a loss does not touch (an unused head) simply stays where it is
+            gradients = torch.autograd.grad(value.sum(), self._learning, allow_unused=True)
+        for p, gradient in zip(self._learning, gradients, strict=True):
+            p.grad = _laid_out_as(p, gradient)
+        self.optimizer.step()
+        with torch.no_grad():
+            for name, kept in self.state.tensors().items():
+                if not kept.requires_grad:
+                    kept.copy_(memory[name])
+            for name, number in {"loss": value, **logs}.items():
+                if name not in self._sums:
+                    self._sums[name] = torch.zeros_like(number, dtype=torch.float32)
+                self._sums[name] += number.detach()
+            self._at += 1
+
+    def _losses(self, batch: Batch) -> tuple[Tensor, Params, Logs]:
+        def of_trial(params: Params, tensors: Params, batch: Batch) -> tuple[Tensor, Params, Logs]:
+            state = self.state.with_tensors(tensors)
+            value, state, logs = self.loss(self.net, params, state, batch)
+            return value, state.tensors(), logs
+
+        parts = self.params, self.state.tensors(), batch
+        return vmap(of_trial, (0, 0, OVER_TRIALS))(*parts) if self.stacked else of_trial(*parts)
+
+    def _load(self, plan: Plan) -> None:
+        """Copy a plan to where steps read it."""
+        if self._plan is None:
+            parts = [None if part is None else part.to(self.device) for part in plan]
+            self._plan = Plan(*parts)  # type: ignore[arg-type]
+            return
+        for target, part in zip(self._plan, plan, strict=True):
+            if target is not None and part is not None:
+                target.copy_(part)
+
+    def _capture(self) -> Captured:
+        """Record one step; the trial runs that this takes leave no trace."""
+        before = self.snapshot()
+        # an epoch may have fewer steps than there are trial runs: each takes the first one
+        graph = Captured(self._step, self.device, rewind=self._at.zero_)
+        self.restore(before)
+        return graph
+
+    def sums(self) -> Logs:
+        """What was logged so far in an epoch that was left."""
+        return copied(self._sums)
+
+    def means(self) -> list[dict[str, float]]:
+        """Mean of the loss and of all logged values over the last epoch, for each trial."""
+        sums = torch.stack([value.reshape(-1) for value in self._sums.values()])  # (names, trials)
+        steps = len(self._plan.progress) if self._plan else 1
+        columns = (sums.double() / steps).T.tolist()  # the one wait for the device
+        return [dict(zip(self._sums, column, strict=True)) for column in columns]
+
+    def set_rate(self, factor: float) -> float:
+        """Scale the learning rates that the optimiser started with; return the net's."""
+        for group in self.optimizer.param_groups:
+            rate = factor * group["first_rate"]
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        return factor * float(self.optimizer.param_groups[0]["first_rate"])
+
+    def snapshot(self) -> dict[str, Params]:
+        """A copy of all that steps change."""
+        return {
+            "params": copied(self.params),
+            "state": copied(self.state.tensors()),
+            "adam": adam_state(self.optimizer),
+            "buffers": self.net.buffers(),
+        }
+
+    @torch.no_grad()
+    def restore(self, saved: dict[str, Params]) -> None:
+        """Put such a copy back, in place: a captured graph points to what is there."""
+        for group, mine in (("params", self.params), ("state", self.state.tensors())):
+            for name, p in mine.items():
+                p.copy_(saved[group][name])
+        load_adam_state(self.optimizer, saved.get("adam", {}))
+        self.net.set_buffers(saved.get("buffers", {}))
+
+
+def copied(tensors: Params) -> Params:
+    """The same values elsewhere, without a graph."""
+    return {name: value.detach().clone() for name, value in tensors.items()}
+
+
+def _laid_out_as(p: Tensor, gradient: Tensor | None) -> Tensor | None:
+    """Fused Adam walks through memory: numbers of a gradient must lie as the parameter's do."""
+    if gradient is None or gradient.stride() == p.stride():
+        return gradient
+    return torch.empty_like(p).copy_(gradient)
+
+
+# Adam: it works element by element, so one serves stacked trials --------------------------------
+
+
+def make_adam(
+    params: Params,
+    state: State,
+    config: TrainingConfig,
+    learning_rate: float = 0.0,
+    weight_decay: float = 0.0,
+) -> torch.optim.Adam:
+    """Adam over the net's parameters and, with rates of its own, what a method learns beside it.
+
+    On CUDA the learning rate is a tensor and the step count lives on the device, so that a step
+    can be captured in a graph and the rate still be changed between replays.
+    """
+    cuda = next(iter(params.values())).device.type == "cuda"
+    sets = [
+        (params, config.learning_rate, config.weight_decay),
+        (state.tensors(), learning_rate, weight_decay),
+    ]
+    groups = [
+        {
+            "params": learning,
+            "lr": torch.tensor(rate, device=learning[0].device) if cuda else rate,
+            "weight_decay": decay,
+            "first_rate": rate,
+        }
+        for tensors, rate, decay in sets
+        if (learning := [p for p in tensors.values() if p.requires_grad])
+    ]
+    return torch.optim.Adam(groups, fused=True, capturable=cuda)
+
+
+def adam_state(optimizer: torch.optim.Optimizer) -> Params:
+    """Adam's memory, copied: moments and step counts, by the number of the parameter."""
+    return {
+        f"{number}.{key}": value.detach().clone()
+        for number, p in enumerate(_moved_by(optimizer))
+        for key, value in optimizer.state.get(p, {}).items()
+    }
+
+
+def load_adam_state(optimizer: torch.optim.Optimizer, state: Params) -> None:
+    """Put such a copy back; parameters without an entry start afresh.
+
+    Memory that is there already is overwritten in place: a captured graph points to it.
+    """
+    for number, p in enumerate(_moved_by(optimizer)):
+        found = {
+            key.partition(".")[2]: value
+            for key, value in state.items()
+            if key.startswith(f"{number}.")
+        }
+        if p in optimizer.state:
+            for key, value in optimizer.state[p].items():
+                value.copy_(found[key]) if key in found else value.zero_()
+        elif found:
+            optimizer.state[p] = {k: v.detach().clone().to(p.device) for k, v in found.items()}
+
+
+def _moved_by(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+# Test points --------------------------------------------------------------------------------------
+
+
+class Evaluation:
+    """Share of test points that each trial's net gets right, and their mean loss, without a wait.
+
+    Parameters
+    ----------
+    descent : Descent
+        Its parameters are read when asked.
+    datas : sequence of Tensors
+        All with test data of the same size.
+    block : int
+        Points of each trial at a time.
+    """
+
+    def __init__(self, descent: Descent, datas: Sequence[Tensors], *, block: int = 2000) -> None:
+        self.descent, self.block = descent, block
+        # all have test data: who makes this has looked
+        x, y = ([getattr(d, name) for d in datas] for name in ("x_test", "y_test"))
+        self.x, self.y = (torch.stack(p) if descent.stacked else p[0] for p in (x, y))
+        self._found = torch.zeros(2, len(datas), device=descent.device)  # hits, sums of losses
+        self._graph: Captured | None = None
+
+    def __call__(self) -> Tensor:
+        """Accuracy and mean loss of each trial, (2, trials), on the device."""
+        if self.descent.captured and self._graph is None:
+            self._graph = Captured(self._count, self.descent.device)
+        if self._graph:
+            self._graph.replay()
+        else:
+            self._count()
+        return self._found / self.y.shape[-1]
+
+    @torch.no_grad()
+    def _count(self) -> None:
+        descent, net = self.descent, self.descent.net
+        points = 1 if descent.stacked else 0
+        params = {name: p.detach() for name, p in descent.params.items()}
+
+        def logits_of(params: Params, x: Tensor) -> Tensor:
+            return net(params, as_input(x))
+
+        call = vmap(logits_of) if descent.stacked else logits_of
+        self._found.zero_()
+        blocks = zip(self.x.split(self.block, points), self.y.split(self.block, points),
+                     strict=True)  # fmt: skip
+        with evaluating(net.module), net.precision.forward(descent.device):
+            for x, y in blocks:
+                logits = call(params, x)  # (n, c) or (trials, n, c)
+                self._found[0] += (logits.argmax(-1) == y).sum(-1)
+                loss = sample_losses(logits.flatten(0, -2), y.flatten()).view(y.shape)
+                self._found[1] += loss.sum(-1)
