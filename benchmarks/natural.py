@@ -289,9 +289,8 @@ def stacked(found: Any, listed: list[Any]) -> np.ndarray:
     names = [str(name) for name in found["names"]]
     place = [names.index(c.name) for c in listed]
     left, y = found["left_out"][place].astype(float), found["y_val"]
-    share = settled(*default_prior(listed, left.ndim == 3), left_out_losses(found)[place],
-                    left if left.ndim == 2 else None, y)  # fmt: skip
-    return np.tensordot(share, found["test"][place].astype(float), 1)
+    mixture = settled(*default_prior(listed, left.ndim == 3), left, y)
+    return mixture.mix(found["test"][place].astype(float))
 
 
 def cells(jobs: list[Job], folder: Path, cache: Path) -> pd.DataFrame:

@@ -72,12 +72,14 @@ def test_flipped_training_points_count_less():
     assert clf.weight_.mean() == pytest.approx(1)
 
 
-def test_the_prediction_is_the_weighted_mean_of_the_candidates():
+def test_the_prediction_is_the_weighted_mean_of_the_calibrated_candidates():
     X, y, Xv, yv, Xt, *_ = problem()
     clf = linear(candidates=["training", "both tables"]).fit(X, y, X_val=Xv, y_val=yv)
     assert sum(clf.stack_weight_.values()) == pytest.approx(1)
-    found = clf.predict_proba(Xt)
-    mean = sum(clf.stack_weight_[k] * m.predict_proba(Xt) for k, m in clf.candidates_.items())
+    found, mean = clf.predict_proba(Xt), 0.0
+    for name, model in clf.candidates_.items():
+        raised = model.predict_proba(Xt) ** clf.power_[name]
+        mean = mean + clf.stack_weight_[name] * raised / raised.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found, mean, atol=2e-3)  # probabilities are kept off zero
     np.testing.assert_array_equal(clf.predict(Xt), clf.classes_[found.argmax(axis=1)])
 

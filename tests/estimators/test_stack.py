@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from giw.estimators.stack import mean_weights, stack_weights
+from giw.estimators.stack import calibrated, calibration_powers, mean_weights, stack_weights
 
 
 def test_two_candidates_that_are_certain_share_the_rows():
@@ -76,3 +76,30 @@ def test_the_order_of_candidates_does_not_matter():
     again = mean_weights(left_out[order], y, prior=prior[order], strength=4.0)
     assert_allclose(again, found[order], atol=1e-8)
     assert found.sum() == pytest.approx(1)
+
+
+def test_a_model_that_is_three_times_too_sure_is_raised_to_a_third():
+    """Of 40 rows with log-odds 3 log 3 three in four are right: power 1/3, by the closed form."""
+    sure = 3**3 / (1 + 3**3)
+    y = np.repeat([0, 1], [30, 10])
+    left_out = np.tile([sure, 1 - sure], (1, 40, 1))
+    (power,) = calibration_powers(left_out, y, strength=1e-9, steps=1201)
+    assert power == pytest.approx(1 / 3, rel=0.01)
+    np.testing.assert_allclose(
+        calibrated(left_out, np.array([1 / 3])),
+        0.5 + 0.25 * np.array([1, -1]) * np.ones((1, 40, 2)),
+    )
+
+
+def test_a_strong_prior_and_no_rows_leave_probabilities_as_they_are():
+    rng = np.random.default_rng(0)
+    left_out, y = rng.dirichlet(np.ones(3), size=(2, 9)), rng.integers(0, 3, 9)
+    np.testing.assert_array_equal(calibration_powers(left_out, y, strength=1e9), 1)
+    np.testing.assert_array_equal(calibration_powers(left_out[:, :0], y[:0], strength=1.0), 1)
+    np.testing.assert_allclose(calibrated(left_out, np.ones(2)), left_out)
+
+
+def test_a_power_never_changes_which_class_is_likeliest():
+    probability = np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 20))
+    found = calibrated(probability, np.array([0.05, 0.7, 3.0]))
+    np.testing.assert_array_equal(found.argmax(axis=2), probability.argmax(axis=2))

@@ -44,6 +44,7 @@ from giw.estimators.rows import row_count, row_hashes, rows_of, stacked
 from giw.estimators.saving import SavesToFolder
 from giw.estimators.stack import (
     LeftOut,
+    Mixture,
     default_prior,
     fit_candidate,
     leave_out,
@@ -271,12 +272,18 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             data = replace(data, loss=left_out.judged)
             self._note(*left_out.notes)
         prior, strength = default_prior(chosen, is_classifier(data.base))
-        share = prior
+        mixture = Mixture(prior, np.ones(len(prior)))
         if left_out is None:
             self._note(f"{int(data.is_val.sum())} labelled validation rows cannot be left out and "
                        "judged: candidates keep the weights that they have without")  # fmt: skip
         else:
-            share = self._shares(left_out, data, prior, strength)
+            mixture = self._mixture(left_out, data, prior, strength)
+        share = mixture.share
+        kind = FeatureWeighted if data.loss is None else GeneralizedWeighting
+        for candidate in candidates:
+            if isinstance(candidate, kind):
+                self.weight_ = candidate.weight(data)
+                data = replace(data, inside_weight=None if data.loss is None else self.weight_)
         keep = np.argsort(-share)[:1]
         if self.stack:  # training alone is fitted already, and always stays
             stays = np.array([c.name == "training" for c in chosen])
@@ -288,36 +295,37 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             if isinstance(model, str):
                 self._note(f"{chosen[j].name} steps aside: {model}")
             else:
-                fitted[chosen[j].name] = (model, share[j])
+                fitted[chosen[j].name] = (model, share[j], mixture.power[j])
         if not fitted and data.plain is None:
             raise ValueError("no candidate could be fitted: " + "; ".join(self.notes_))
-        fitted = fitted or {"training": (data.plain, 1.0)}
-        parts = np.array([part for _, part in fitted.values()])
-        self._keep({name: model for name, (model, _) in fitted.items()}, parts / parts.sum())
+        fitted = fitted or {"training": (data.plain, 1.0, 1.0)}
+        models_, shares, powers = zip(*fitted.values(), strict=True)
+        self._keep(dict(zip(fitted, models_, strict=True)), np.array(shares), np.array(powers))
         if left_out is not None:
             self._say_left_out(left_out, data, prior, strength)
-        kind = FeatureWeighted if data.loss is None else GeneralizedWeighting
-        for candidate in candidates:
-            if isinstance(candidate, kind):
-                self.weight_ = candidate.weight(data)
 
-    def _shares(
+    def _mixture(
         self,
         left_out: LeftOut,
         data: Tables,
         prior: Vector,
         strength: float,
         rows: Any = slice(None),
-    ) -> Vector:
-        """Weights of the stack by some validation rows."""
+    ) -> Mixture:
+        """The stack by some validation rows."""
         y, weight = data.label[data.is_val][rows], data.weight[data.is_val][rows]
-        numbers = None if is_classifier(data.base) else left_out.prediction[:, rows]
-        return settled(prior, strength, left_out.loss[:, rows], numbers, y, weight)
+        if is_classifier(data.base):
+            y = np.searchsorted(self.classes_, y)
+        return settled(prior, strength, left_out.prediction[:, rows], y, weight)
 
-    def _keep(self, models: Mapping[str, Any], share: Vector) -> None:
-        order = sorted(zip(share.tolist(), models, strict=True), key=lambda pair: -pair[0])
-        self.candidates_ = {name: models[name] for _, name in order}
-        self.stack_weight_ = {name: part for part, name in order}
+    def _keep(self, models: Mapping[str, Any], share: Vector, power: Vector | None = None) -> None:
+        """Fitted candidates, the largest weight first."""
+        power = np.ones(len(share)) if power is None else power
+        order = np.argsort(-share, kind="stable")
+        names = list(models)
+        self.candidates_ = {names[j]: models[names[j]] for j in order}
+        self.stack_weight_ = {names[j]: float(share[j] / share.sum()) for j in order}
+        self.power_ = {names[j]: float(power[j]) for j in order}
         self.left_out_loss_: dict[str, float] = {}
         self.left_out_score_: dict[str, float] = {}
         self.left_out_: LeftOut | None = None
@@ -333,8 +341,8 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         mixed = np.zeros_like(left_out.prediction[0])
         for k in np.unique(left_out.fold):
             mine = left_out.fold == k
-            share = self._shares(left_out, data, prior, strength, ~mine)
-            mixed[mine] = np.tensordot(share, left_out.prediction[:, mine], 1)
+            mixture = self._mixture(left_out, data, prior, strength, ~mine)
+            mixed[mine] = mixture.mix(left_out.prediction[:, mine])
         self.left_out_ = replace(left_out, y=y, mixed=mixed)
         shown = {"stack": mixed}
         if "training" in names:
@@ -358,7 +366,10 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 predictions(model, X, classes, least=least, limits=limits)
                 for model in self.candidates_.values()
             ]
-        return np.tensordot(np.array([*self.stack_weight_.values()]), np.stack(found), axes=1)
+        if alone:
+            return found[0]
+        share, power = (np.array([*d.values()]) for d in (self.stack_weight_, self.power_))
+        return Mixture(share, power).mix(np.stack(found))
 
     def _check_settings(self, base: Any) -> None:
         weight_keyword(base)  # refuse before any work is done

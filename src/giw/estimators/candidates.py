@@ -47,6 +47,7 @@ class Tables:
     loss: Vector | None = None  # (n + m, r) of models that have not seen the row
     ratio: Any = "classifier"  # how weights inside the training support are estimated
     target: Vector | None = None  # (u, d) features of unlabelled rows of the target
+    inside_weight: Vector | None = None  # (n,) of the candidate "giw", where it is known already
     many: float = 1.0  # training rows in all for each one here
 
     @property
@@ -209,6 +210,8 @@ class GeneralizedWeighting:
 
     def weight(self, data: Tables) -> Vector:
         """Mean-one weights of the training rows, (n,)."""
+        if data.inside_weight is not None:
+            return data.inside_weight
         if data.loss is None:
             raise StepsAside("it needs losses of rows that were left out, and there are none")
         inside = data.is_val & data.inside

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from giw.estimators.rows import rows_of
 from giw.support import SupportSplit, SupportSplitter
 from giw.tables import Encoder
 
@@ -63,7 +64,8 @@ def encode_and_split(
     if splitter is None:
         level = max(0.05, 1.5 / len(z))
         splitter = SupportSplitter(level=level, most_held_out=1_000, random_state=seed)
-    known = {"numbers": z[rows].astype(np.float32), "levels": encoder.level_counts(X)[rows]}
+    levels = encoder.level_counts(rows_of(X, rows))
+    known = {"numbers": z[rows].astype(np.float32), "levels": levels}
     asked = {"numbers": z_target.astype(np.float32), "levels": encoder.level_counts(X_target)}
     fitted = clone(splitter).fit(known, None if y is None else y[rows])
     return Encoded(encoder, z, z_target, fitted.split(asked, y_target))

@@ -32,12 +32,15 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     (validation rows are split into inside and outside the training support, training rows weighted
     to those inside, the others join); training rows weighted by features; class shares of
     validation; the training model recalibrated on validation labels; and small linear models. Each
-    is fitted again without each fold of the
-    validation rows. The prediction is :math:`\sum_k a_k p_k(y \mid x)`, with weights that maximise
+    is fitted again without each fold of the validation rows. The prediction is
+    :math:`\sum_k a_k q_k(y \mid x)` of calibrated probabilities :math:`q_k \propto p_k^{b_k}`, with
+    weights that maximise
 
-    .. math:: \sum_j \log \sum_k a_k\, p_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k
+    .. math:: \sum_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k
 
-    over left-out validation rows: a prior :math:`\pi` counts like :math:`c` further rows.
+    over left-out validation rows: a prior :math:`\pi` counts like :math:`c` further rows. Powers
+    :math:`b_k` make labels of left-out rows most likely, with a penalty
+    :math:`\frac c2 (\log b_k)^2`.
 
     Parameters
     ----------
@@ -80,6 +83,8 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
         The fitted ones, the largest weight first.
     stack_weight_ : dict of str to float
         Weight of each in the mean; they sum to one.
+    power_ : dict of str to float
+        Power to which the probabilities of each are raised, and scaled to sum to one.
     left_out_loss_ : dict of str to float
         Mean log-loss of each candidate at validation rows that it has not seen.
     left_out_score_ : dict of str to float

@@ -1,9 +1,15 @@
 r"""Left-out predictions of candidates, and the weights of their mean.
 
-Of classes the stack is the mixture :math:`p(y \mid x) = \sum_k a_k\, p_k(y \mid x)` and its weights
-maximise, over the simplex,
+Of classes every candidate is calibrated first: its probabilities become :math:`q_k(y \mid x)
+\propto p_k(y \mid x)^{b_k}` with the power that maximises
 
-.. math:: \sum_j v_j \log \sum_k a_k\, p_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k ,
+.. math:: \sum_j v_j \log q_k(y_j \mid x_j) - \frac c2 (\log b_k)^2 .
+
+A model that is sure of itself where the tables differ would outvote the others otherwise. The stack
+is the mixture :math:`p(y \mid x) = \sum_k a_k\, q_k(y \mid x)` and its weights maximise, over the
+simplex,
+
+.. math:: \sum_j v_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k ,
 
 with :math:`p_k` from fits without the fold of validation row j. The prior :math:`\pi` counts like
 :math:`c` more validation rows. Of numbers the stack is the mean :math:`\sum_k a_k f_k(x)` and its
@@ -66,6 +72,43 @@ def stack_weights(
         found = (part / part.sum(axis=0)) @ each + strength * prior
         found = found / found.sum()
     return found
+
+
+def calibrated(probability: Vector, power: Vector) -> Vector:
+    """Probabilities of candidates, (q, k, c), to a power each, (q,), and scaled to sum to one."""
+    raised = np.log(probability) * power[:, None, None]
+    raised = np.exp(raised - raised.max(axis=2, keepdims=True))
+    return raised / raised.sum(axis=2, keepdims=True)
+
+
+def calibration_powers(
+    left_out: Vector,  # (q, m, c)
+    y: NDArray[np.int64],  # (m,) columns of the labels
+    *,
+    strength: float,
+    weight: Vector | None = None,  # (m,)
+    steps: int = 33,
+) -> Vector:  # (q,)
+    """The power of each candidate that makes labels of left-out rows most likely.
+
+    Parameters
+    ----------
+    strength : float
+        What the squared logarithm of a power costs is half of it; with more of it powers are
+        nearer to one.
+    steps : int, default=33
+        Powers that are tried, from 1/20 to 3.
+    """
+    each = np.ones(len(y)) if weight is None else weight
+    # one is among them, so that candidates stay as they are where no row says otherwise
+    tried = np.r_[1.0, np.geomspace(0.05, 3.0, steps)]
+    rows = np.arange(len(y))
+    loss = np.stack([
+        -np.log(calibrated(left_out, np.full(len(left_out), b))[:, rows, y]) @ each
+        + strength / 2 * np.log(b) ** 2
+        for b in tried
+    ])  # fmt: skip
+    return tried[loss.argmin(axis=0)]
 
 
 def mean_weights(
@@ -222,17 +265,35 @@ def default_prior(candidates: Sequence[Candidate], classifies: bool) -> tuple[Ve
     return prior / prior.sum(), (1.0 if classifies else 4.0) * len(candidates)
 
 
+@dataclass(frozen=True)
+class Mixture:
+    """Weights and, of classes, powers of the candidates."""
+
+    share: Vector  # (q,)
+    power: Vector  # (q,)
+
+    def mix(self, prediction: Vector) -> Vector:
+        """The stack of predictions, (q, k, c) or (q, k)."""
+        if prediction.ndim == 3:
+            prediction = calibrated(prediction, self.power)
+        return np.tensordot(self.share, prediction, axes=1)
+
+
 def settled(
     prior: Vector,  # (q,)
     strength: float,
-    loss: Vector,  # (q, m)
-    left_out: Vector | None,  # (q, m) predicted numbers, none of classes
-    y: NDArray[Any],  # (m,)
+    left_out: Vector,  # (q, m, c) probabilities, or (q, m) numbers
+    y: NDArray[Any],  # (m,) columns of the labels, or numbers
     weight: Vector | None = None,  # (m,)
-) -> Vector:  # (q,)
-    """Weights of the stack, of classes or of numbers."""
+) -> Mixture:
+    """The stack by left-out predictions, of classes or of numbers."""
+    one = np.ones(len(prior))
     if not len(y):
-        return prior
-    if left_out is None:
-        return stack_weights(loss, prior=prior, strength=strength, weight=weight)
-    return mean_weights(left_out, y, prior=prior, strength=strength, weight=weight)
+        return Mixture(prior, one)
+    if left_out.ndim == 2:
+        share = mean_weights(left_out, y, prior=prior, strength=strength, weight=weight)
+        return Mixture(share, one)
+    power = calibration_powers(left_out, y, strength=strength, weight=weight)
+    loss = -np.log(calibrated(left_out, power)[:, np.arange(len(y)), y])
+    share = stack_weights(loss, prior=prior, strength=strength, weight=weight)
+    return Mixture(share, power)
