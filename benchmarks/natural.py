@@ -260,7 +260,7 @@ def macro_auc(test: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(each)) if each else np.nan
 
 
-def ways(found: Any, job: Job, classifies: bool) -> dict[str, np.ndarray]:
+def ways(found: Any, classifies: bool) -> dict[str, np.ndarray]:
     """Test predictions of everything that is compared."""
     names = [str(name) for name in found["names"]]
     test = dict(zip(names, found["test"].astype(float), strict=True))
@@ -307,7 +307,11 @@ def cells(jobs: list[Job], folder: Path, cache: Path) -> pd.DataFrame:
         if classifies:
             count = np.unique(found["y_val"], return_counts=True)[1]
             least = float(count.min()) if len(count) == found["test"].shape[2] else 0.0
-        for way, test in ways(found, job, classifies).items():
+        compared = ways(found, classifies)
+        if (cache / f"peers_{job.file}").exists():  # of benchmarks/natural_rivals.py
+            with np.load(cache / f"peers_{job.file}") as peers:
+                compared |= dict(zip(peers["names"].tolist(), peers["test"], strict=True))
+        for way, test in compared.items():
             rows.append(
                 asdict(job) | {"file": file, "classifies": classifies, "way": way, "least": least,
                  "cost": float(found["ours"] / max(found["plain"], 1e-9))}
