@@ -27,7 +27,7 @@ def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
     result = run(*tables, "--label", "y", "-o", tmp_path / "sub" / "report.html")
 
     assert result.exit_code == 0, result.output
-    assert "lies where training data have nothing" in result.stdout.splitlines()[0]
+    assert "in 15 of 45 validation rows and in no training row" in result.stdout.splitlines()[0]
     assert "town not in training" in result.stdout
     page = (tmp_path / "sub" / "report.html").read_text()
     assert f"giw diagnose {tables[0]} {tables[1]} --label y" in page

@@ -1,11 +1,13 @@
 """Facts are counted: each case is small enough to check by eye."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giw.diagnosis.facts import facts
+from giw.diagnosis.facts import all_by_chance, facts, new_by_chance
 from giw.tables.table import Table
 
 
@@ -57,10 +59,50 @@ def test_a_category_that_training_lacks_is_counted_with_its_rows():
     )
 
 
-def test_codes_of_which_training_has_many_once_are_no_news():
+def test_codes_of_which_training_has_many_once_are_told_as_what_is_to_be_expected():
     rng = np.random.default_rng(0)
     code = [f"c{k}" for k in rng.integers(0, 300, 250)]
-    assert "new category" not in kinds(facts(*tables(code=(text(code[:200]), text(code[200:])))))
+    (fact,) = facts(*tables(code=(text(code[:200]), text(code[200:]))))
+    assert fact.p_value > 0.5
+    assert fact.text.endswith("about 25.8 such rows are to be expected.")
+
+
+@given(
+    levels=st.lists(st.integers(1, 3), min_size=1, max_size=6),
+    m=st.integers(1, 4),
+)
+@settings(max_examples=20, deadline=None)
+def test_unseen_levels_by_chance_are_those_of_rows_dealt_at_random(levels, m):
+    """Expected rows exactly, over all ways to deal the rows; the p-value falls with each row."""
+    rows = [j for j, count in enumerate(levels) for _ in range(count)]
+    m = min(m, len(rows) - 1) or 1
+    if len(rows) < 2:
+        return
+    dealt = list(combinations(range(len(rows)), m))
+    seen = []
+    for chosen in dealt:
+        val = [rows[j] for j in chosen]
+        train = [rows[j] for j in range(len(rows)) if j not in chosen]
+        seen.append(sum(v not in train for v in val))
+        expected, p_value = new_by_chance(train, val)
+        assert 0 <= p_value <= 1
+        assert p_value == 1 or seen[-1]
+    assert expected == pytest.approx(np.mean(seen))
+
+
+def test_the_chance_of_one_new_level_by_hand():
+    """A level of three rows is in validation alone with (3 choose 3) / (9 choose 3) = 1 / 84."""
+    expected, p_value = new_by_chance(["a"] * 6, ["b"] * 3)
+    assert all_by_chance(3, 6, 3) == pytest.approx(1 / 84)
+    assert p_value == pytest.approx(1 / 84)
+    assert expected == pytest.approx(3 / 84)
+
+
+def test_columns_of_one_table_alone_are_told():
+    train, val = tables()
+    (fact,) = facts(train.without("age"), val)
+    assert (fact.kind, fact.column) == ("missing column", "age")
+    assert fact.text == "Column 'age' is in the validation table and not in the training table."
 
 
 def test_a_class_that_training_lacks_comes_first():

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from giw.diagnosis import CaseVerdict
 from giw.diagnosis.facts import Fact
 from giw.diagnosis.label_noise import LabelNoise
-from giw.diagnosis.recommendation import NBSP, percent, recommend, span
+from giw.diagnosis.recommendation import NBSP, percent, recommend, span, what_shifted
 from giw.diagnosis.shift_tests import ShiftTest
 
 KINDS = ("covariate", "class prior", "within class", "label")
 
 
-LIMA = Fact("new category", "town", "Category 'Lima' is new.", 2, 0, (0, 1))
+LIMA = Fact("new category", "town", "Category 'Lima' is new.", 2, 0, (0, 1), 0.001)
+RARE = Fact("new category", "town", "Category 'Bern' is new.", 1, 0, (2,), 0.4)
 COPIES = Fact("duplicates", None, "3 of 9 validation rows are training rows too.", 3, 3)
+UNIT = Fact("unit", "x", "Column 'x' is 10 times larger.", 9, 9, factor=10.0)
 COVERED = ("look alike", "training covers them", "look the same otherwise")
 
 
@@ -23,18 +25,22 @@ def verdict_of(outside, needed=None):
 
 
 def shifts_of(found, kinds=KINDS):
-    return tuple(ShiftTest(k, "", 0.3, (0.2, 0.4), 0.001, found=k in found) for k in kinds)
+    return tuple(
+        ShiftTest(k, "", 0.3, (0.2, 0.4), 0.001 if k in found else 0.5, found=k in found)
+        for k in kinds
+    )
 
 
 def advice(
     *found, outside=(0.0, 0.02), needed=None, effective=0.9, noise=None, kinds=KINDS, listed=0,
     facts=(),
 ):  # fmt: skip
+    also = ("unseen",) if LIMA in facts else ()
     return recommend(
         verdict=verdict_of(outside, needed),
         outside=sum(outside) / 2,
         outside_interval=outside,
-        tests=shifts_of(found, kinds),
+        tests=shifts_of((*found, *also), (*kinds, "unseen")),
         effective_share=effective,
         noise=noise,
         n_outside_rows=listed,
@@ -45,6 +51,7 @@ def advice(
 FEW, MANY = (0.0, 0.02), (0.0, 0.3)
 BOTH_FEATURES = ("covariate", "within class")
 OPEN = "up to 30 % may lie outside the training data, too few rows to say more."
+DIFFERENT = "he features are distributed differently"
 
 
 @pytest.mark.parametrize(
@@ -55,6 +62,12 @@ OPEN = "up to 30 % may lie outside the training data, too few rows to say more."
         ((), FEW, 1, (), "giw", "1 validation row lies outside the training data."),
         ((), FEW, 3, (), "giw", "3 validation rows lie outside the training data."),
         ((), FEW, 2, (LIMA,), "giw", "Category 'Lima' is new."),
+        ((), FEW, 0, (RARE,), "plain", "Training and validation data look alike."),
+        ((), FEW, 0, (UNIT,), "plain", "Column 'x' is 10 times larger."),
+        (
+            ("class prior", "covariate"), FEW, 0, (UNIT,), "class weights",
+            "Column 'x' is 10 times larger; the classes are mixed in other shares.",
+        ),
         (
             (), FEW, 0, (COPIES,), "plain",
             "No shift was found by a test; see to this first: 3 of 9 validation rows are training "
@@ -62,33 +75,26 @@ OPEN = "up to 30 % may lie outside the training data, too few rows to say more."
         ),
         (
             BOTH_FEATURES, FEW, 0, (), "weighting",
-            "The features are distributed differently; training covers them all the same.",
+            f"T{DIFFERENT}; training covers them all the same.",
         ),
         (
             BOTH_FEATURES, FEW, 29, (), "giw",
-            "The features are distributed differently; 29 validation rows lie outside the training "
-            "data.",
+            f"29 validation rows lie outside the training data; t{DIFFERENT}.",
         ),
-        (
-            BOTH_FEATURES, MANY, 0, (), "giw",
-            f"The features are distributed differently; {OPEN}",
-        ),
-        (
-            BOTH_FEATURES, FEW, 2, (LIMA,), "giw",
-            "The features are distributed differently; Category 'Lima' is new.",
-        ),
+        (BOTH_FEATURES, MANY, 0, (), "weighting", f"T{DIFFERENT}; {OPEN}"),
+        (BOTH_FEATURES, FEW, 2, (LIMA,), "giw", f"Category 'Lima' is new; t{DIFFERENT}."),
         (
             ("covariate", "class prior"), FEW, 0, (), "class weights",
             "The classes are mixed in other shares, and look the same otherwise.",
         ),
         (
             ("class prior",), FEW, 3, (), "giw",
-            "The classes are mixed in other shares; 3 validation rows lie outside the training "
-            "data.",
+            "3 validation rows lie outside the training data; the classes are mixed in other "
+            "shares.",
         ),
         (
             ("covariate", "class prior", "within class"), FEW, 0, (), "weighting",
-            "The features are distributed differently; training covers them all the same.",
+            f"T{DIFFERENT}; training covers them all the same.",
         ),
         (
             ("label",), FEW, 0, (), "giw",
@@ -96,8 +102,8 @@ OPEN = "up to 30 % may lie outside the training data, too few rows to say more."
         ),
         (
             KINDS, (0.2, 0.4), 7, (), "giw",
-            "About 30 % of what the model will meet lies where training data have nothing "
-            "(20 % to 40 %).",
+            "About 30 % of the test distribution lies outside the training data (20 % to 40 %); "
+            f"t{DIFFERENT}; the same features get other labels in validation than in training.",
         ),
     ],
 )  # fmt: skip
@@ -107,27 +113,46 @@ def test_each_finding_has_its_sentence(found, outside, listed, facts, remedy, se
     assert told.remedy == remedy
 
 
+@pytest.mark.parametrize(
+    ("found", "kinds"),
+    [
+        (("class prior",), ("class prior",)),
+        (("class prior", "label"), ("class prior",)),
+        (("class prior", "label", "within class"), ("label",)),
+        (("covariate", "class prior", "within class"), ("covariate",)),
+        (("covariate", "label", "within class"), ("covariate", "label")),
+        (KINDS, ("covariate", "label")),
+        ((), ()),
+    ],
+)
+def test_the_fewest_kinds_of_shift_are_named(found, kinds):
+    """Class shares that change change features too, and features that change change the shares."""
+    assert what_shifted(shifts_of(found)) == kinds
+
+
 @given(
     found=st.sets(st.sampled_from(KINDS)),
     bounds=st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted),
     listed=st.integers(0, 30),
-    known=st.lists(st.sampled_from([LIMA, COPIES]), max_size=2, unique=True),
+    known=st.lists(st.sampled_from([LIMA, RARE, COPIES]), max_size=3, unique=True),
 )
 def test_no_answer_claims_coverage_that_a_row_a_fact_or_a_bound_denies(
     found, bounds, listed, known
 ):
+    listed = max(listed, 2 * (LIMA in known))
     told = advice(*found, outside=tuple(bounds), listed=listed, facts=tuple(known))
     claimed = any(words in told.answer for words in COVERED)
-    if bounds[1] >= 0.1 or listed or LIMA in known:
+    if bounds[1] >= 0.1 or listed:
         assert not claimed
-    if not found and not listed and LIMA not in known and bounds[0] < 0.1:
+    if not found - {"within class"} and not listed:
         assert told.remedy == "plain"
+        assert told.kinds == ()
 
 
 def test_every_question_that_was_asked_is_evidence():
     told = advice("covariate")
-    assert len(told.evidence) == 1 + len(KINDS)
-    assert sum("Not shown that" in line for line in told.evidence) == 3
+    assert len(told.evidence) == 2 + len(KINDS)
+    assert sum("Not shown that" in line for line in told.evidence) == 4
 
 
 def test_an_open_case_says_how_many_rows_would_decide():

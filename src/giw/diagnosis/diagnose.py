@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.checks import as_generator, as_labels
+from giw.checks import as_generator
 from giw.diagnosis.code import python_code
-from giw.diagnosis.facts import UNSEEN, Fact, facts
-from giw.diagnosis.features import Features, as_features
+from giw.diagnosis.facts import BY_CHANCE, UNSEEN
+from giw.diagnosis.features import Features, Labels, as_classes, as_features, label_values
 from giw.diagnosis.label_noise import cross_fit, look_for_noise
 from giw.diagnosis.label_shift import label_test
 from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
-from giw.diagnosis.recommendation import recommend
+from giw.diagnosis.recommendation import news_among, recommend
 from giw.diagnosis.result import Diagnosis, Sizes
 from giw.diagnosis.share import outside_list, support_share
 from giw.diagnosis.shift_tests import (
@@ -25,6 +25,8 @@ from giw.diagnosis.shift_tests import (
     class_count_test,
     features_test,
     holm,
+    outside_test,
+    unseen_test,
 )
 from giw.diagnosis.verdict import which_case
 from giw.support import SupportSplit, SupportSplitter
@@ -36,9 +38,10 @@ from giw.weights import effective_sample_size
 MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
 FEWEST_TRAINING_ROWS = 20  # one in twenty is the least p-value that the split needs
 MOST_TESTED = 4_000  # rows of either side from which a model learns to tell them apart
-MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
-STEPS = ("features", "support", "outside rows", "tests", "weights", "labels")
+FOLLOW_UP = 0.01  # level of the test within classes: it says which shift it is, not whether
+STEPS = ("features", "support", "tests", "weights", "labels", "outside rows")
 OnStep = Callable[[str], None]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -101,72 +104,101 @@ def diagnose(
     generator = as_generator(random_state)
     step(STEPS[0])
     drawn, drawn_val = (x if isinstance(x, TableSample) else None for x in (X, X_val))
-    features = as_features(X, X_val, feature_names)
+    values = label_values(y, y_val, len(X), len(X_val))
+    features = as_features(X, X_val, feature_names, *values)
     n, m = len(features.z_train), len(features.z_val)
     if n < FEWEST_TRAINING_ROWS:
         raise ValueError(
             f"need at least {FEWEST_TRAINING_ROWS} training rows to tell inside from outside, "
             f"got {n}"
         )
-    labels, names = _codes(y, y_val, n, m, drawn, drawn_val)
+    known = features.facts
+    labels = as_classes(*values, (drawn, drawn_val))
     place = np.arange(n) if drawn is None else drawn.rows  # rows as the user counts them
     place_val = np.arange(m) if drawn_val is None else drawn_val.rows
     train = _sample(n, max_train, generator, labels.train)
     val = _sample(m, max_val, generator)
-    known = facts(features.train, features.val, *_values(y, y_val, n, m))
 
     step(STEPS[1])
-    split = _surely_outside(_split(features, labels, train, val, generator), known, val)
+    split, conformal, n_held_out = _split(features, labels, train, val, generator)
     verdict = which_case(split, features.z_train[train], features.z_val[val])
     share_inside, (low, high) = support_share(split)
     outside, interval = 1 - share_inside, (1 - high, 1 - low)
+    listed = outside_list(replace(split, p_value=conformal))
+    text = [c for c in features.train.columns.values() if c.dtype == object]
+    tests = [
+        outside_test(conformal, n_held_out, interval=interval, listed=len(listed)),
+        unseen_test(known, m, len(text) + labels.both),
+    ]
 
     step(STEPS[2])
-    listed = outside_list(split)
+    # a copy is no new evidence, and a model that has seen one is not surprised by the other
+    once, once_val = _once(features.z_train[train]), _once(features.z_val[val])
+    few_train, few_val = train[once][:MOST_TESTED], val[once_val]
+    news = [row for f in known if f.kind in UNSEEN and f.p_value <= BY_CHANCE for row in f.rows]
+    few_val = few_val[~np.isin(few_val, news)][:MOST_TESTED]  # these are told apart already
+    z, z_val, _ = features.together(few_train, few_val)
+    tests += _feature_tests(z, z_val, labels, few_train, few_val, generator)
+
+    step(STEPS[3])
+    inside = np.isin(few_val, val[np.asarray(split.inside)])
+    z_inside = z_val[inside]
+    odds = np.ones(len(z)), np.ones(len(z_inside))
+    if len(z_inside) >= 2:
+        odds = odds_of_membership(z, z_inside, generator)
+    share = effective_sample_size(odds[0] / odds[0].mean()) / len(z)
+
+    step(STEPS[4])
+    noise = None
+    told: list[list[Floats]] = [[], []]  # how surprising each row's label is, on both sides
+    if labels.train is not None and labels.val is not None:
+        codes, codes_inside = labels.train[few_train], labels.val[few_val[inside]]
+        if len(np.unique(codes)) > 1:
+            fitted = cross_fit(z, codes, z_val, classes=len(labels.names), generator=generator)
+            all_codes = labels.val[few_val]
+            told = [[side] for side in fitted.surprise(codes, all_codes)]
+            fitted = replace(fitted, val=fitted.val[:, inside])
+            surprise = fitted.surprise(codes, codes_inside)
+            wrong = fitted.wrong(codes, codes_inside)
+            noise = look_for_noise(
+                fitted, codes, codes_inside, names=labels.names, row_numbers=place[few_train]
+            )
+            label_shift = label_test(z, z_inside, odds, surprise, wrong, generator)
+            tests += [label_shift] if label_shift is not None else []
+
+    shifts = holm(tests)
+    classes, classes_val = labels.train, labels.val
+    if classes is not None and classes_val is not None and any(test.found for test in shifts):
+        # which kind of shift is it?
+        strata = {"stratum_train": classes[few_train], "stratum_val": classes_val[few_val]}
+        within = features_test(
+            np.column_stack([z, *told[0]]), np.column_stack([z_val, *told[1]]), generator, **strata
+        )
+        shifts += () if within is None else (replace(within, found=within.p_value <= FOLLOW_UP),)
+
+    step(STEPS[5])
+    sure = sorted({row for fact in news_among(known, shifts) for row in fact.rows})
+    beyond = listed if any(t.kind == "outside" and t.found for t in shifts) else listed[:0]
+    listed = np.union1d(beyond, np.flatnonzero(np.isin(val, sure)))
+    p_value = np.where(np.isin(val, sure), 0.0, conformal)
+    listed = listed[np.argsort(p_value[listed], kind="stable")]
     rows, columns = explain_outside(
         features,
         train_rows=train,
         val_rows=val[listed],
-        p_value=np.asarray(split.p_value)[listed],
-        label=None if labels.val is None else [names[c] for c in labels.val[val[listed]]],
+        p_value=p_value[listed],
+        label=None if labels.val is None else [labels.names[c] for c in labels.val[val[listed]]],
         label_unseen=np.asarray(split.p_values.get(LABEL, np.ones(len(val))))[listed] == 0,
         most=most_rows,
         generator=generator,
     )
     rows = tuple(replace(row, row=int(place_val[row.row])) for row in rows)
-
-    step(STEPS[3])
-    # a copy is no new evidence, and a model that has seen one is not surprised by the other
-    once, once_val = _once(features.z_train[train]), _once(features.z_val[val])
-    few_train, few_val = train[once][:MOST_TESTED], val[once_val][:MOST_TESTED]
-    inside = few_val[np.asarray(split.inside)[once_val][:MOST_TESTED]]
-    tests = _feature_tests(features, labels, few_train, few_val, generator)
-
-    step(STEPS[4])
-    z, z_inside = features.z_train[few_train], features.z_val[inside]
-    odds = np.ones(len(z)), np.ones(len(inside))
-    if len(inside) >= 2:
-        odds = odds_of_membership(z, z_inside, generator)
-    share = effective_sample_size(odds[0] / odds[0].mean()) / len(z)
-
-    step(STEPS[5])
-    noise = None
-    if labels.train is not None and labels.val is not None:
-        y, y_inside = labels.train[few_train], labels.val[inside]
-        if len(np.unique(y)) > 1:
-            fitted = cross_fit(z, y, z_inside, classes=len(names), generator=generator)
-            noise = look_for_noise(fitted, y, y_inside, names=names, row_numbers=place[few_train])
-            surprise, wrong = fitted.surprise(y, y_inside), fitted.wrong(y, y_inside)
-            label_shift = label_test(z, z_inside, odds, surprise, wrong, generator)
-            tests += [label_shift] if label_shift is not None else []
-
-    shifts = holm(tests)
     recommendation = recommend(
         verdict=verdict,
         outside=outside,
         outside_interval=interval,
         tests=shifts,
-        effective_share=share if len(inside) >= 2 else None,
+        effective_share=share if len(z_inside) >= 2 else None,
         noise=noise,
         n_outside_rows=len(listed),
         facts=known,
@@ -198,7 +230,7 @@ def diagnose(
         n_outside_rows=len(listed),
         outside_columns=columns,
         label_noise=noise,
-        class_shares=_class_shares(labels, names),
+        class_shares=labels.shares(),
         split=split,
         val_rows=tuple(place_val[val].tolist()),
         sizes=sizes,
@@ -209,62 +241,6 @@ def diagnose(
             *_copy_notes(len(train) - len(once)),
         ),
     )
-
-
-@dataclass(frozen=True)
-class _Labels:
-    """Codes of both sides, None where there are no labels, and how often each class occurs."""
-
-    train: Ints | None
-    val: Ints | None
-    train_counts: Ints
-    val_counts: Ints
-
-
-NOTHING = np.zeros(0, dtype=np.int64)
-
-
-def _codes(
-    y: Any, y_val: Any, n: int, m: int, drawn: TableSample | None, drawn_val: TableSample | None
-) -> tuple[_Labels, list[str]]:
-    if y is None:
-        if y_val is not None:
-            raise ValueError("y_val came without y; pass the training labels too")
-        return _Labels(None, None, NOTHING, NOTHING), []
-    train = as_labels(y, n, "y")
-    val = None if y_val is None else as_labels(y_val, m, "y_val")
-    if val is not None and (train.dtype.kind in "USO") != (val.dtype.kind in "USO"):
-        raise ValueError(
-            f"y holds {train.dtype} and y_val {val.dtype}: the same class must have the same label "
-            "in both; convert one of them"
-        )
-    both = train if val is None else np.concatenate([train, val])
-    classes, code = np.unique(both, return_inverse=True)
-    most = MOST_NUMBERS if both.dtype.kind in "iuf" else MOST_CLASSES
-    if len(classes) > max(most, 0.2 * len(both)):
-        raise ValueError(
-            f"the label has {len(classes)} different values in {len(both)} rows: that is a number "
-            "and not a class; group it first, for example with pandas.cut"
-        )
-    code = code.reshape(-1).astype(np.int64)
-    names = [str(value) for value in classes.tolist()]
-
-    def counts(codes: Ints, sample: TableSample | None) -> Ints:
-        if sample is None or sample.label_counts is None:
-            return np.bincount(codes, minlength=len(names))
-        return np.array([sample.label_counts.get(value, 0) for value in classes.tolist()])
-
-    return _Labels(
-        code[:n], None if val is None else code[n:],
-        counts(code[:n], drawn), NOTHING if val is None else counts(code[n:], drawn_val),
-    ), names  # fmt: skip
-
-
-def _values(y: Any, y_val: Any, n: int, m: int) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-    """Labels as they came, for facts to name."""
-    sides = ((y, n, "y"), (y_val, m, "y_val"))
-    train, val = (None if side is None else as_labels(side, k, name) for side, k, name in sides)
-    return train, val
 
 
 def _sample(n: int, most: int, generator: np.random.Generator, label: Ints | None = None) -> Ints:
@@ -288,14 +264,21 @@ def _once(z: NDArray[np.float64]) -> Ints:
 
 
 def _split(
-    features: Features, labels: _Labels, train: Ints, val: Ints, generator: np.random.Generator
-) -> SupportSplit:
+    features: Features, labels: Labels, train: Ints, val: Ints, generator: np.random.Generator
+) -> tuple[SupportSplit, Floats, int]:
+    """The split as fits have it, its p-values without labels, and the rows that they rank among."""
     splitter = SupportSplitter(random_state=int(generator.integers(2**31)))
-    y = None if labels.train is None else labels.train[train]
-    y_val = None if labels.val is None else labels.val[val]
     z, z_val = (a.astype(np.float32) for a in (features.z_train[train], features.z_val[val]))
-    splitter.fit({"numbers": z, "levels": features.levels_train[train]}, y)
-    return splitter.split({"numbers": z_val, "levels": features.levels_val[val]}, y_val)
+    splitter.fit(
+        {"numbers": z, "levels": features.levels_train[train]},
+        None if labels.train is None else labels.train[train],
+    )
+    rows = {"numbers": z_val, "levels": features.levels_val[val]}
+    split = splitter.split(rows)
+    p_value = np.asarray(split.p_value)
+    if labels.train is not None and labels.val is not None:
+        split = splitter.split(rows, labels.val[val])
+    return split, p_value, splitter.n_held_out_
 
 
 def _text_columns(table: Table, *, by_name: bool) -> list[str | int]:
@@ -304,39 +287,20 @@ def _text_columns(table: Table, *, by_name: bool) -> list[str | int]:
     return [name if by_name else j for j, name in enumerate(table.names) if text[j]]
 
 
-def _surely_outside(split: SupportSplit, known: Sequence[Fact], val: Ints) -> SupportSplit:
-    """The split with rows of an unseen class or category outside, whatever their p-values."""
-    rows = sorted({row for fact in known if fact.kind in UNSEEN for row in fact.rows})
-    sure = np.isin(val, rows)
-    inside = np.asarray(split.inside) & ~sure
-    p_value = np.where(sure, 0.0, np.asarray(split.p_value))
-    return replace(split, inside=inside, p_value=p_value, alpha=float(inside.mean()))
-
-
 def _feature_tests(
-    features: Features, labels: _Labels, train: Ints, val: Ints, generator: np.random.Generator
+    z: Floats,
+    z_val: Floats,
+    labels: Labels,
+    train: Ints,
+    val: Ints,
+    generator: np.random.Generator,
 ) -> list[ShiftTest]:
-    z, z_val = features.z_train[train], features.z_val[val]
     found = [features_test(z, z_val, generator)]
     if labels.train is not None and labels.val is not None:
-        found.append(class_count_test(labels.train_counts, labels.val_counts, generator))
-        found.append(
-            features_test(
-                z,
-                z_val,
-                generator,
-                stratum_train=labels.train[train],
-                stratum_val=labels.val[val],
-            )
-        )
+        known = np.bincount(labels.train, minlength=len(labels.names)) > 0
+        counts = [labels.train_counts * known, labels.val_counts * known]
+        found.append(class_count_test(counts[0], counts[1], generator))
     return [test for test in found if test is not None]
-
-
-def _class_shares(labels: _Labels, names: list[str]) -> tuple[tuple[str, float, float], ...]:
-    if labels.train is None or labels.val is None:
-        return ()
-    train, val = (side / side.sum() for side in (labels.train_counts, labels.val_counts))
-    return tuple((name, float(p), float(q)) for name, p, q in zip(names, train, val, strict=True))
 
 
 def _reading_notes(*sides: TableSample | None) -> list[str]:

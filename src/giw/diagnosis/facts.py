@@ -11,29 +11,37 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import hypergeom, ks_2samp
+from scipy.signal import fftconvolve
+from scipy.stats import binom, hypergeom, ks_2samp
 
 from giw.tables.table import Column, Table, is_number, missing_in
 
+ORDER = (
+    "missing column", "type", "unit", "date format", "new class", "new category", "newly missing",
+    "constant", "range", "duplicates", "timestamp", "identifier",
+)  # fmt: skip
+REPAIR = ORDER[:4]  # to be seen to before anything else is compared
+UNSEEN = ("new class", "new category")
+BY_CHANCE = 0.05  # p-value above which a fact is no news
 FACTORS = tuple(sign * power for power in (1, 2, 3) for sign in (1, -1))  # of ten
-UNSEEN = ("new class", "new category")  # kinds that put their rows outside
 DATES = {
     "2024-12-31": r"\d{4}-\d\d?-\d\d?([T ].*)?",
     "31.12.2024": r"\d\d?\.\d\d?\.\d{4}.*",
     "12/31/2024": r"\d\d?/\d\d?/\d{4}.*",
     "20241231": r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])",
 }
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One difference that needs no test.
+    """One difference that is counted and not estimated.
 
     Attributes
     ----------
     kind : str
-        "new class", "new category", "type", "unit", "date format", "newly missing", "constant",
-        "range", "duplicates", "identifier" or "timestamp".
+        "missing column", "type", "unit", "date format", "new class", "new category",
+        "newly missing", "constant", "range", "duplicates", "timestamp" or "identifier".
     column : str or None
         The column it is about; None for the label and for whole rows.
     text : str
@@ -42,6 +50,12 @@ class Fact:
         Rows of each side that show it.
     rows : tuple of int
         The validation rows, from 0.
+    p_value : float
+        How often random parts of one table show as much; 0 where chance has no say.
+    expected : float
+        Rows that chance puts there, of an unseen class or category.
+    factor : float
+        By which validation is larger, of another unit.
     """
 
     kind: str
@@ -50,6 +64,9 @@ class Fact:
     val_rows: int = 0
     train_rows: int = 0
     rows: tuple[int, ...] = ()
+    p_value: float = 0.0
+    expected: float = 0.0
+    factor: float = 1.0
 
 
 def facts(
@@ -60,79 +77,124 @@ def facts(
     *,
     level: float = 0.01,
 ) -> tuple[Fact, ...]:
-    """Differences in kinds of values, the gravest first.
+    """Differences in kinds of values, the gravest first; those that chance explains come last.
 
     Parameters
     ----------
     train, val : Table
-        With the same columns.
     y, y_val : array of shape (n,) and (m,), optional
         Labels.
     level : float, default=0.01
-        A range that validation rows leave, and a unit, are told where chance does so in fewer
-        than this share of tables, over all columns.
+        Ranges left, copies and other units are told where chance does so in fewer than this share
+        of tables, over all columns. New categories and missing values are always told, and called
+        what chance leads one to expect where they are.
     """
-    found = list(_new_classes(y, y_val))
     shared = [name for name in train.names if name in val.columns]
-    level = level / max(len(shared), 1)
+    found = [*_missing_columns(train, val), *_new_classes(y, y_val)]
     for name in shared:
-        found += _of_column(name, train.columns[name], val.columns[name], level)
-    found += _duplicates(train, val, level)
-    order = ("new class", "new category", "type", "unit", "date format", "newly missing",
-             "constant", "range", "duplicates", "timestamp", "identifier")  # fmt: skip
-    return tuple(sorted(found, key=lambda fact: (order.index(fact.kind), -fact.val_rows)))
+        found += _of_column(name, train.columns[name], val.columns[name], level / len(shared))
+    found += _duplicates(train, val, shared, level)
+
+    def gravity(fact: Fact) -> tuple[bool, int, int]:
+        return fact.p_value > BY_CHANCE, ORDER.index(fact.kind), -fact.val_rows
+
+    return tuple(sorted(found, key=gravity))
+
+
+def all_by_chance(k: int, n: int, m: int) -> float:
+    """Chance that k of n + m rows are all among the m, (m choose k) / (n + m choose k)."""
+    i = np.arange(k)
+    return float(np.prod((m - i) / (n + m - i)))
+
+
+def new_by_chance(train: Sequence[Any], val: Sequence[Any]) -> tuple[float, float]:
+    r"""How many validation rows have a level that training lacks: expected, and the p-value.
+
+    Of the levels that occur c times in both tables together, a share
+    :math:`p_c = \binom{m}{c} / \binom{n+m}{c}` is in validation alone where rows are dealt to the
+    tables at random. The number of such rows is a sum of independent binomials, nearly; levels
+    that occur once say how many to expect, as in Good and Turing's estimate.
+    """
+    n, m = len(train), len(val)
+    old, new = Counter(train), Counter(val)
+    seen = sum(count for level, count in new.items() if level not in old)
+    levels = Counter(count for count in (old + new).values() if count <= m)
+    expected, chance = 0.0, np.ones(1)
+    for count, many in levels.items():
+        p = all_by_chance(count, n, m)
+        expected += count * many * p
+        times = np.arange((seen - 1) // count + 1)
+        part = np.zeros(max(seen, 1))
+        part[times * count] = binom.pmf(times, many, p)
+        chance = fftconvolve(chance, part)[: max(seen, 1)]
+    return expected, float(np.clip(1 - chance.sum(), 0, 1)) if seen else 1.0
+
+
+def date_format(words: NDArray[Any]) -> str:
+    """The way of writing dates that nine values in ten follow, or nothing."""
+    some = words[:: max(1, len(words) // 1000)]
+    for example, pattern in DATES.items():
+        hits = sum(bool(re.fullmatch(pattern, str(word).strip())) for word in some)
+        if hits >= 0.9 * len(some) and not (example.isdigit() and not is_number(str(some[0]))):
+            return example
+    return ""
+
+
+def _missing_columns(train: Table, val: Table) -> Iterator[Fact]:
+    for name in dict.fromkeys([*train.names, *val.names]):
+        if name not in train.columns or name not in val.columns:
+            here, there = "training", "validation"
+            if name not in train.columns:
+                here, there = there, here
+            yield Fact(
+                "missing column", name,
+                f"Column {name!r} is in the {here} table and not in the {there} table.",
+            )  # fmt: skip
+
+
+def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator[Fact]:
+    if y is None or y_val is None:
+        return
+    expected, p_value = new_by_chance(y.tolist(), y_val.tolist())
+    for label in pd.Series(y_val[~np.isin(y_val, y)]).value_counts().index.tolist():
+        rows = y_val == label
+        text = f"Label {label!r} is in {_of(rows)} validation rows and in no training row"
+        yield _of_rows("new class", None, text, rows, p_value, expected)
 
 
 def _of_column(name: str, train: Column, val: Column, level: float) -> Iterator[Fact]:
     gone, val_gone = missing_in(train), missing_in(val)
     if val_gone.any() and not gone.any():
-        yield Fact(
-            "newly missing", name,
-            f"Column {name!r} is missing in {_of(val_gone, val)} validation rows and in no "
-            "training row.",
-            int(val_gone.sum()), 0, _rows(val_gone),
-        )  # fmt: skip
+        text = (
+            f"Column {name!r} is missing in {_of(val_gone)} validation rows and in no training row"
+        )
+        p_value = all_by_chance(int(val_gone.sum()), len(train), len(val))
+        yield _of_rows("newly missing", name, text, val_gone, p_value)
     there, val_there = train[~gone], val[~val_gone]
     if not len(there) or not len(val_there):
         return
     if (train.dtype == object) != (val.dtype == object):
         text, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
         yield Fact(
-            "type", name, f"Column {name!r} holds text in the {text} and numbers in the {number} "
-            "table.", len(val), len(train),
+            "type", name, f"Column {name!r} holds text in the {text} table and numbers in the "
+            f"{number} table, and is compared no further.", len(val), len(train),
         )  # fmt: skip
         return
-    yield from _constant(name, there, val_there)
-    if train.dtype == object:
+    if len(set(there.tolist())) == 1 and (val_there != there[0]).any():
+        rows = ~val_gone & (val != there[0])
+        value = there[0] if train.dtype == object else f"{there[0]:g}"
+        text = f"Column {name!r} is {value} in every training row and differs in {_of(rows)} "
+        p_value = all_by_chance(int(rows.sum()), len(there), len(val_there))
+        yield _of_rows("constant", name, f"{text}validation rows", rows, p_value)
+    elif train.dtype == object:
         yield from _of_text(name, there.astype(str), val, val_gone)
-        return
-    unit = _unit(name, there, val_there, level)
-    if unit is not None:
-        yield unit
     else:
-        yield from _range(name, there, val, val_gone, level)
-    yield from _counter(name, there, val_there)
+        yield from _of_numbers(name, there, val, val_gone, level)
 
 
-def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator[Fact]:
-    if y is None or y_val is None:
-        return
-    known = set(np.unique(y).tolist())
-    for label, count in Counter(y_val.tolist()).most_common():
-        if label not in known:
-            rows = y_val == label
-            yield Fact(
-                "new class", None,
-                f"Label {label!r} is in {_of(rows, y_val)} validation rows and in no training row.",
-                count, 0, _rows(rows),
-            )  # fmt: skip
-
-
-def _of_text(
-    name: str, train: NDArray[Any], val: Column, val_gone: NDArray[np.bool_]
-) -> Iterator[Fact]:
+def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Fact]:
     words = val[~val_gone].astype(str)
-    formats = [_date_format(side) for side in (train, words)]
+    formats = [date_format(side) for side in (train, words)]
     if any(formats):
         if all(formats) and formats[0] != formats[1]:
             yield Fact(
@@ -140,130 +202,102 @@ def _of_text(
                 f"Dates in column {name!r} are written like {formats[0]} in training and like "
                 f"{formats[1]} in validation.", len(words), len(train),
             )  # fmt: skip
-        yield Fact(
-            "timestamp", name,
-            f"Column {name!r} holds dates: later rows have values that training cannot have. "
-            "Derive what repeats, such as the weekday, or leave it out.", len(words), len(train),
-        )  # fmt: skip
+        yield _timestamp(name, "dates", "the weekday", len(train), len(words))
         return
-    kinds, count = np.unique(train, return_counts=True)
-    if len(kinds) == len(train) > 1 and len(train) >= 20:
-        yield Fact(
-            "identifier", name,
-            f"Column {name!r} has another text in every training row: it names rows and says "
-            "nothing of new ones. Leave it out.", len(words), len(train),
-        )  # fmt: skip
+    known = set(train.tolist())
+    if len(known) == len(train) >= 20:
+        yield _identifier(name, "another text in every training row", len(train), len(words))
         return
-    # a level that one training row in so many has alone is no news in validation either
-    alone = float((count == 1).sum()) / len(train)
-    known = set(kinds.tolist())
-    fresh = np.array([not gone and str(word) not in known
-                      for word, gone in zip(val, val_gone, strict=True)])  # fmt: skip
-    if not fresh.any() or fresh.mean() <= 2 * alone:
-        return
-    new = Counter(val[fresh].astype(str).tolist()).most_common()
-    shown = ", ".join(repr(word) for word, _ in new[:3]) + (", …" if len(new) > 3 else "")
-    noun = f"Category {shown}" if len(new) == 1 else f"{len(new)} categories ({shown})"
-    verb = "is" if len(new) == 1 else "are"
-    yield Fact(
-        "new category", name,
-        f"{noun} of column {name!r} {verb} in {_of(fresh, val)} validation rows and in no training "
-        "row.", int(fresh.sum()), 0, _rows(fresh),
-    )  # fmt: skip
+    fresh = ~val_gone & ~np.isin(val.astype(str), list(known))
+    if fresh.any():
+        new = [word for word, _ in Counter(val[fresh].tolist()).most_common()]
+        shown = ", ".join(map(repr, new[:3])) + ", …" * (len(new) > 3)
+        noun = f"Category {shown}" if len(new) == 1 else f"{len(new)} categories ({shown})"
+        text = f"{noun} of column {name!r} {'is' if len(new) == 1 else 'are'} in {_of(fresh)} "
+        expected, p_value = new_by_chance(train.tolist(), words.tolist())
+        text += "validation rows and in no training row"
+        yield _of_rows("new category", name, text, fresh, p_value, expected)
 
 
-def _constant(name: str, train: Column, val: Column) -> Iterator[Fact]:
-    if len(np.unique(train.astype(str))) == 1 and len(np.unique(val.astype(str))) > 1:
-        yield Fact(
-            "constant", name, f"Column {name!r} is {train[0]!s} in every training row and varies "
-            "in validation.", len(val), len(train),
-        )  # fmt: skip
-
-
-def _unit(name: str, train: Column, val: Column, level: float) -> Fact | None:
-    """The factor of ten that makes two unlike columns alike, if one does."""
-    raw = ks_2samp(train, val)
-    if raw.pvalue > level or raw.statistic < 0.5 or len(np.unique(train)) < 5:
-        return None
-    scaled = [(ks_2samp(train * 10.0**power, val).statistic, power) for power in FACTORS]
-    distance, power = min(scaled)
-    if distance > 0.5 * raw.statistic or ks_2samp(train * 10.0**power, val).pvalue < level:
-        return None
-    factor = f"{10 ** abs(power):,}"
-    return Fact(
-        "unit", name,
-        f"Column {name!r} is {factor} times {'larger' if power > 0 else 'smaller'} in validation "
-        "than in training, and alike otherwise: another unit"
-        f"{', or percent and shares' if abs(power) == 2 else ''}.", len(val), len(train),
-    )  # fmt: skip
-
-
-def _range(
-    name: str, train: Column, val: Column, val_gone: NDArray[np.bool_], level: float
+def _of_numbers(
+    name: str, train: Column, val: Column, val_gone: Bools, level: float
 ) -> Iterator[Fact]:
-    r"""Values beyond the training rows' least and largest, where chance does not explain them.
-
-    The k largest of n + m exchangeable values are all of the m with probability
-    :math:`\prod_{i<k} (m - i) / (n + m - i)`.
-    """
-    n, m = len(train), int((~val_gone).sum())
-    below, above = (~val_gone & (val < train.min())), (~val_gone & (val > train.max()))
-    chance = [
-        float(np.prod([(m - i) / (n + m - i) for i in range(int(side.sum()))]))
-        for side in (below, above)
-    ]
-    out = (below & (chance[0] < level / 2)) | (above & (chance[1] < level / 2))
-    if out.any():
+    there = val[~val_gone]
+    power = _power_of_ten(train, there, level)
+    if power:
+        size = "larger" if power > 0 else "smaller"
+        percent = ", or percent and shares" if abs(power) == 2 else ""
         yield Fact(
-            "range", name,
-            f"Column {name!r} lies outside the range of training ({train.min():g} to "
-            f"{train.max():g}) in {_of(out, val)} validation rows.",
-            int(out.sum()), 0, _rows(out),
+            "unit", name, f"Column {name!r} is {10 ** abs(power):,} times {size} in validation "
+            f"than in training, and alike otherwise: another unit{percent}.", len(there),
+            len(train), factor=10.0**power,
         )  # fmt: skip
-
-
-def _counter(name: str, train: Column, val: Column) -> Iterator[Fact]:
-    """Whole numbers that number rows or are moments in time."""
-    both = np.concatenate([train, val])
+    else:
+        yield from _range(name, train, val, val_gone, level)
+    both = np.concatenate([train, there])
     if len(train) < 20 or np.any(both != np.rint(both)):
         return
-    dated = _date_format(train.astype(np.int64).astype(str)) if np.all(abs(both) < 1e18) else ""
-    if (
-        dated
-        or (both.min() > 1e9 and both.max() < 2e9)
-        or (both.min() > 1e12 and both.max() < 2e12)
-    ):
-        yield Fact(
-            "timestamp", name,
-            f"Column {name!r} holds moments in time: later rows have values that training cannot "
-            "have. Derive what repeats, such as the hour, or leave it out.", len(val), len(train),
-        )  # fmt: skip
-    elif len(np.unique(both)) == len(both) and both.max() - both.min() < 10 * len(both):
-        yield Fact(
-            "identifier", name,
-            f"Column {name!r} is another whole number in every row: it numbers rows and says "
-            "nothing of new ones. Leave it out.", len(val), len(train),
-        )  # fmt: skip
+    least, most = both.min(), both.max()
+    seconds = any(unit < least and most < 2 * unit for unit in (1e9, 1e12))
+    if seconds or (most < 1e18 and date_format(train.astype(np.int64).astype(str))):
+        yield _timestamp(name, "moments in time", "the hour", len(train), len(there))
+    elif len(np.unique(both)) == len(both) and most - least < 10 * len(both):
+        yield _identifier(name, "another whole number in every row", len(train), len(there))
 
 
-def _duplicates(train: Table, val: Table, level: float) -> Iterator[Fact]:
-    shared = [name for name in train.names if name in val.columns]
-    keys = [_row_keys(table, shared) for table in (train, val)]
-    also = np.isin(keys[1], keys[0])
+def _timestamp(name: str, what: str, instead: str, n: int, m: int) -> Fact:
+    return Fact(
+        "timestamp", name, f"Column {name!r} holds {what}: later rows have values that training "
+        f"cannot have. Derive what repeats, such as {instead}, or leave it out.", m, n,
+    )  # fmt: skip
+
+
+def _identifier(name: str, what: str, n: int, m: int) -> Fact:
+    return Fact(
+        "identifier", name, f"Column {name!r} has {what}: it names rows and says nothing of new "
+        "ones. Leave it out.", m, n,
+    )  # fmt: skip
+
+
+def _power_of_ten(train: Column, val: Column, level: float) -> int:
+    """The power of ten that makes two unlike columns alike, or 0."""
+    raw = ks_2samp(train, val)
+    if raw.pvalue > level or raw.statistic < 0.5 or len(np.unique(train)) < 5:
+        return 0
+    scaled = {power: ks_2samp(train * 10.0**power, val) for power in FACTORS}
+    best = min(scaled, key=lambda power: scaled[power].statistic)
+    alike = scaled[best].statistic <= 0.5 * raw.statistic and scaled[best].pvalue >= level
+    return best if alike else 0
+
+
+def _range(name: str, train: Column, val: Column, val_gone: Bools, level: float) -> Iterator[Fact]:
+    """Values beyond the training rows' least and largest, where chance does not explain them."""
+    n, m = len(train), int((~val_gone).sum())
+    out, chance = np.zeros(len(val), dtype=bool), []
+    for side in (~val_gone & (val < train.min()), ~val_gone & (val > train.max())):
+        p_value = all_by_chance(int(side.sum()), n, m)
+        if p_value < level / 2:
+            out |= side
+            chance.append(p_value)
+    if out.any():
+        text = f"Column {name!r} lies outside the range of training ({train.min():g} to "
+        text += f"{train.max():g}) in {_of(out)} validation rows"
+        yield _of_rows("range", name, text, out, min(chance))
+
+
+def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Iterator[Fact]:
+    old, new = (_row_keys(table, names) for table in (train, val))
+    also = np.isin(new, old)
     # where few values differ rows repeat by nature, and training rows have copies of each other
-    _, place, count = np.unique(keys[0], return_inverse=True, return_counts=True)
-    twins, k, n, m = (
-        int((count[place.reshape(-1)] > 1).sum()),
-        int(also.sum()),
-        len(train),
-        len(val),
-    )
-    if k and hypergeom.sf(k - 1, n + m, k + twins, m) < level:  # Fisher's exact test
+    _, place, count = np.unique(old, return_inverse=True, return_counts=True)
+    twins, k = int((count[place.reshape(-1)] > 1).sum()), int(also.sum())
+    n, m = len(train), len(val)
+    p_value = float(hypergeom.sf(k - 1, n + m, k + twins, m))  # Fisher's exact test
+    if k and p_value < level:
         yield Fact(
-            "duplicates", None,
-            f"{_of(also, also)} validation rows are training rows too (all columns are equal): "
-            "they say nothing of new rows.",
-            int(also.sum()), int(np.isin(keys[0], keys[1]).sum()), _rows(also),
+            "duplicates", None, f"{_of(also)} validation rows are training rows too (all columns "
+            "are equal): they say nothing of new rows.", k, int(np.isin(old, new).sum()),
+            _rows(also), p_value,
         )  # fmt: skip
 
 
@@ -275,19 +309,18 @@ def _row_keys(table: Table, names: Sequence[str]) -> NDArray[np.uint64]:
     return np.asarray(pd.util.hash_pandas_object(frame, index=False).to_numpy(), dtype=np.uint64)
 
 
-def _date_format(words: NDArray[Any]) -> str:
-    """The way of writing dates that nine values in ten follow, or nothing."""
-    some = words[:: max(1, len(words) // 1000)]
-    for example, pattern in DATES.items():
-        hits = sum(bool(re.fullmatch(pattern, str(word).strip())) for word in some)
-        if hits >= 0.9 * len(some) and not (example.isdigit() and not is_number(str(some[0]))):
-            return example
-    return ""
+def _of_rows(
+    kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0
+) -> Fact:
+    """A fact of some validation rows, with what chance has to do with it."""
+    if expected >= 0.1:
+        text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
+    return Fact(kind, column, f"{text}.", int(rows.sum()), 0, _rows(rows), p_value, expected)
 
 
-def _of(rows: NDArray[np.bool_], all_rows: NDArray[Any]) -> str:
-    return f"{int(rows.sum()):,} of {len(all_rows):,}"
+def _of(rows: Bools) -> str:
+    return f"{int(rows.sum()):,} of {len(rows):,}"
 
 
-def _rows(mask: NDArray[np.bool_]) -> tuple[int, ...]:
+def _rows(mask: Bools) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())

@@ -1,15 +1,21 @@
-"""Both tables through the one encoder, with a name for every column."""
+"""Both tables and their labels in the forms that a diagnosis asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.tables import Encoder, Table, as_table
+from giw.checks import as_labels
+from giw.diagnosis.facts import Fact, facts
+from giw.tables import Encoder, Table, TableSample, as_table
+
+MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,28 +35,70 @@ class Features:
     levels_train, levels_val : arrays of shape (n, c) and (m, c)
         From :meth:`giw.tables.Encoder.level_counts`.
     train, val : Table
-        As they came.
+        The columns that are compared; validation in the units of training.
+    facts : tuple of Fact
+        Of the tables as they came.
     """
 
-    raw_train: NDArray[np.float64]
-    raw_val: NDArray[np.float64]
-    z_train: NDArray[np.float64]
-    z_val: NDArray[np.float64]
+    raw_train: Floats
+    raw_val: Floats
+    z_train: Floats
+    z_val: Floats
     names: list[str]
     columns: list[str]
     notes: tuple[str, ...]
-    levels_train: NDArray[np.int64]
-    levels_val: NDArray[np.int64]
+    levels_train: Ints
+    levels_val: Ints
     train: Table
     val: Table
+    facts: tuple[Fact, ...] = ()
+
+    def together(self, train_rows: Ints, val_rows: Ints) -> tuple[Floats, Floats, list[str]]:
+        """Some rows of both sides by an encoder of both, and the column of each feature.
+
+        An encoder of training rows alone gives itself away: no training row has a category that it
+        does not know, and a model that tells the sides apart would learn that.
+        """
+        sides = [
+            Table({name: column[rows] for name, column in table.columns.items()}, table.source)
+            for table, rows in ((self.train, train_rows), (self.val, val_rows))
+        ]
+        both = {name: np.concatenate([s.columns[name] for s in sides]) for name in sides[0].columns}
+        encoder = Encoder().fit(Table(both))
+        return encoder.transform(sides[0]), encoder.transform(sides[1]), encoder.feature_columns_
 
 
-def as_features(X: Any, X_val: Any, feature_names: Sequence[str] | None = None) -> Features:
-    """Numbers from whatever came; categories and missing values of tables are encoded."""
+def as_features(
+    X: Any,
+    X_val: Any,
+    feature_names: Sequence[str] | None = None,
+    y: NDArray[Any] | None = None,
+    y_val: NDArray[Any] | None = None,
+) -> Features:
+    """Numbers from whatever came; facts are told of it, and what can be repaired is.
+
+    Columns that one table lacks, or that hold text in one and numbers in the other, are left out;
+    a column of another unit is converted to that of training.
+    """
     train, val = (
         as_table(value, name, column_names=feature_names)
         for value, name in ((X, "X"), (X_val, "X_val"))
     )
+    known: tuple[Fact, ...] = ()
+    if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
+        known = facts(train, val, y, y_val)  # else the encoder says what is wrong
+        lost = {f.column for f in known if f.kind in ("missing column", "type")}
+        if not set(train.names) - lost:
+            raise ValueError(
+                f"{train.source} and {val.source} have no column in common that can be compared"
+            )
+        by = {f.column: f.factor for f in known if f.kind == "unit"}
+        train, val = (
+            replace(table, columns={k: v for k, v in table.columns.items() if k not in lost})
+            for table in (train, val)
+        )
+        units = {k: v / by[k] if k in by else v for k, v in val.columns.items()}
+        val = replace(val, columns=units)
     encoder = Encoder().fit(train, val)
     return Features(
         encoder.numbers(train),
@@ -64,4 +112,70 @@ def as_features(X: Any, X_val: Any, feature_names: Sequence[str] | None = None) 
         encoder.level_counts(val),
         train,
         val,
+        known,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Classes of both sides as codes, None where there are no labels, and how often they occur."""
+
+    train: Ints | None = None
+    val: Ints | None = None
+    names: tuple[str, ...] = ()
+    train_counts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    val_counts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def both(self) -> bool:
+        """Whether both sides have labels."""
+        return self.train is not None and self.val is not None
+
+    def shares(self) -> tuple[tuple[str, float, float], ...]:
+        """Class, its share in training, its share in validation."""
+        if not self.both:
+            return ()
+        train, val = (side / side.sum() for side in (self.train_counts, self.val_counts))
+        told = zip(self.names, train.tolist(), val.tolist(), strict=True)
+        return tuple(told)
+
+
+def label_values(y: Any, y_val: Any, n: int, m: int) -> tuple[Any, Any]:
+    """Labels of both sides as they came, checked."""
+    if y is None and y_val is not None:
+        raise ValueError("y_val came without y; pass the training labels too")
+    train = None if y is None else as_labels(y, n, "y")
+    val = None if y_val is None else as_labels(y_val, m, "y_val")
+    if (
+        train is not None
+        and val is not None
+        and (train.dtype.kind in "USO") != (val.dtype.kind in "USO")
+    ):
+        raise ValueError(
+            f"y holds {train.dtype} and y_val {val.dtype}: the same class must have the same label "
+            "in both; convert one of them"
+        )
+    return train, val
+
+
+def as_classes(train: Any, val: Any, samples: Sequence[TableSample | None]) -> Labels:
+    """Codes and counts of labels; counts are those of the whole file where a sample was read."""
+    if train is None:
+        return Labels()
+    both = train if val is None else np.concatenate([train, val])
+    classes, code = np.unique(both, return_inverse=True)
+    most = MOST_NUMBERS if both.dtype.kind in "iuf" else MOST_CLASSES
+    if len(classes) > max(most, 0.2 * len(both)):
+        raise ValueError(
+            f"the label has {len(classes)} different values in {len(both)} rows: that is a number "
+            "and not a class; group it first, for example with pandas.cut"
+        )
+    sides = np.split(code.reshape(-1).astype(np.int64), [len(train)])
+    counts = [
+        np.bincount(side, minlength=len(classes))
+        if sample is None or sample.label_counts is None
+        else np.array([sample.label_counts.get(value, 0) for value in classes.tolist()])
+        for side, sample in zip(sides, samples, strict=True)
+    ]
+    names = tuple(map(str, classes.tolist()))
+    return Labels(sides[0], None if val is None else sides[1], names, *counts)

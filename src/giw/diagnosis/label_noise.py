@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from giw.support.matrices import row_key, rows_repeat_by_nature
 
 FOLDS = 5
-TREES = 60
+TREES = 40
 CONFIDENT = 0.5  # share of the rows, the most confident ones, in which noise is looked for
 CLEAR = 0.5  # lead in probability of another label that makes a row a suspect
 Floats = NDArray[np.float64]
@@ -141,7 +142,7 @@ def look_for_noise(
     label_train: Ints,
     label_val: Ints,  # of the validation rows inside the training support
     *,
-    names: list[str],
+    names: Sequence[str],
     row_numbers: Ints,
     most: int = 20,
 ) -> LabelNoise:

@@ -8,10 +8,10 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression
 
 from giw.diagnosis.membership import BLOCKS, TREES
-from giw.diagnosis.shift_tests import DRAWS, FEWEST, ShiftTest, as_test
+from giw.diagnosis.shift_tests import AT_A_TIME, DRAWS, FEWEST, ShiftTest, as_test
 
 MOST_ODDS = 20.0  # a training row counts for at most so many in the size of the effect
-AT_A_TIME = 100  # redrawn memberships held in memory
+
 Floats = NDArray[np.float64]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
-TREES = 50
+TREES = 30
 BLOCKS = 5
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from giw.diagnosis.pictures import class_picture, column_picture, shift_picture, support_picture
-from giw.diagnosis.recommendation import percent, span
+from giw.diagnosis.pictures import class_picture, column_picture, support_picture
+from giw.diagnosis.recommendation import p_in_words, percent, span
 from giw.diagnosis.result import Diagnosis, reasons_in_words
 from giw.pages import Listing, Page, Section
 
@@ -39,12 +39,12 @@ def diagnosis_page(
         _sizes(found),
     ]
     return Page(
-        title=title or "Training data and the world they meet",
+        title=title or "Training data and validation data compared",
         answer=told.answer,
         lead=[
             "Two sets of rows were compared: training data, from which a model learns, and "
-            "validation data, which look like what it will meet. This page says where they part "
-            "ways, how sure that is, and what helps.",
+            "validation data, which come from where it will be used (the test distribution). This "
+            "page says how they differ, how sure that is, and what helps.",
         ],
         sections=sections,
         kicker="giw diagnose",
@@ -63,9 +63,9 @@ def _support(found: Diagnosis) -> Section:
         small = ""
     cases = "; ".join(CASES[case] for case in possible)
     return Section(
-        title="Does training cover what the model will meet?",
+        title="Does training cover the test distribution?",
         text=[
-            f"An estimated {percent(found.outside)} of what the model will meet lies outside the "
+            f"An estimated {percent(found.outside)} of the test distribution lies outside the "
             f"region where training has data; with 95 % confidence the share is between "
             f"{percent(low)} and {percent(high)}. "
             + (
@@ -77,7 +77,7 @@ def _support(found: Diagnosis) -> Section:
         ],
         pictures=[support_picture(found.split)],
         facts={
-            "outside training": f"{span(low, high)} of what will be met",
+            "outside training": f"{span(low, high)} of the test distribution",
             "never visited": f"{span(train_low, train_high)} of the training rows lie where "
             "validation has none; a sample can bound this and never prove it",
             "counts as none": f"shares below {percent(found.verdict.materiality)}",
@@ -127,21 +127,30 @@ def _outside(found: Diagnosis) -> list[Section]:
 
 
 def _shifts(found: Diagnosis) -> list[Section]:
-    if not found.shifts:
-        return [
-            Section(
-                title="What has shifted?",
-                text=["Too few validation rows to test anything: at least 8 are needed."],
-            )
-        ]
-    pictures = [shift_picture(found.shifts)]
+    few = "Too few validation rows to test more: at least 8 are needed."
     differs = any(test.kind == "class prior" and test.found for test in found.shifts)
-    pictures += [class_picture(found.class_shares)] if differs else []
+    pictures = [class_picture(found.class_shares)] if differs else []
+    names = ["Question", "Answer", "Rows, at least", "p-value"]
+    rows = [
+        [
+            test.question,
+            "yes" if test.found else "not shown",
+            f"{percent(test.effect)} ({percent(test.interval[0])} to {percent(test.interval[1])})",
+            p_in_words(test.p_value),
+        ]
+        for test in found.shifts
+    ]
     return [
         Section(
             title="What has shifted?",
-            text=[*found.recommendation.evidence[1:]],
+            text=[few] * (len(found.shifts) < 3),
             pictures=pictures,
+            listing=Listing(
+                names,
+                rows,
+                "Sizes are lower bounds, with 95 % intervals: a better model might see more. Yes "
+                "is said at a joint error of 5 % over all questions.",
+            ),
             details_title="How was this tested?",
             details=[
                 "Features: a model learns to tell training rows from validation rows and is "
@@ -152,7 +161,6 @@ def _shifts(found: Diagnosis) -> list[Section]:
                 "Validation labels should contradict it as often as training labels with the same "
                 "features do; weights and a regression make the features comparable. Only rows "
                 "inside the training support take part.",
-                "Bars are lower bounds: a better model might see more.",
             ],
         )
     ]

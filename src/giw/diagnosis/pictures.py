@@ -9,18 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from giw.diagnosis.shift_tests import ShiftTest
 from giw.pages import Picture, split_histogram
 from giw.pages.figures import FONT, LONG, SIZE, dress, settled
-from giw.pages.style import BLUE, GREY, INK, LINE, VERMILION
+from giw.pages.style import BLUE, GREY, INK, LINE
 from giw.support import SupportSplit
-
-SHORT = {
-    "covariate": "features",
-    "class prior": "class shares",
-    "within class": "features\nwithin a class",
-    "label": "labels, given\nthe features",
-}
 
 
 def support_picture(split: SupportSplit) -> Picture:
@@ -39,41 +31,6 @@ def support_picture(split: SupportSplit) -> Picture:
         f"above the cut at {split.level:g} are called inside, {int((~inside).sum()):,} outside.",
         caption="Rows like training rows spread evenly from 0 to 1. A pile at the left is what "
         "training does not have.",
-    )
-
-
-def shift_picture(tests: Sequence[ShiftTest]) -> Picture:
-    """What has shifted, as bars with intervals."""
-    figure, axes = _sideways(height=0.95 + 0.62 * len(tests))
-    for y, test in enumerate(reversed(tests)):
-        color = VERMILION if test.found else GREY
-        low, high = (100 * bound for bound in test.interval)
-        axes.barh(y, 100 * test.effect, height=0.5, color=color, alpha=0.85, linewidth=0)
-        axes.plot([low, high], [y, y], color=INK, linewidth=1.4, solid_capstyle="butt")
-        axes.annotate(
-            f"{100 * test.effect:.0f} %" if test.found else "not found",
-            (max(high, 100 * test.effect), y),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=INK,
-            fontsize=FONT,
-        )
-    axes.set_yticks(range(len(tests)))
-    axes.set_yticklabels([SHORT[test.kind] for test in reversed(tests)])
-    largest = max(100 * max(test.effect, test.interval[1]) for test in tests)
-    axes.set_xlim(0, max(1.3 * largest, 10))
-    axes.set_xlabel("rows that differ, at least (%)")
-    told = "; ".join(
-        f"{SHORT[t.kind].replace(chr(10), ' ')}: "
-        + (f"at least {100 * t.effect:.0f} % of rows differ" if t.found else "no shift found")
-        for t in tests
-    )
-    return Picture(
-        settled(figure),
-        alt=f"Bars of what has shifted. {told}.",
-        caption="Bars are lower bounds with their 95 % intervals; red ones are significant after "
-        "correction for the number of questions.",
     )
 
 

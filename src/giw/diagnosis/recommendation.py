@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from giw.diagnosis.facts import UNSEEN, Fact
+from giw.diagnosis.facts import BY_CHANCE, REPAIR, UNSEEN, Fact
 from giw.diagnosis.label_noise import LabelNoise
 from giw.diagnosis.shift_tests import ShiftTest
 from giw.diagnosis.verdict import CaseVerdict
@@ -31,6 +31,9 @@ class Recommendation:
     remedy : {"giw", "weighting", "class weights", "plain"}
         What ``action`` comes down to: :class:`giw.ReweightedClassifier` with and without rows
         outside, weights by class, or one model of all rows.
+    kinds : tuple of str
+        What ``answer`` names: kinds of :class:`Fact` and of :class:`ShiftTest`; empty without a
+        shift.
     code : str
         Python that does it with the very tables, named X, y, X_val and y_val; empty without labels.
     """
@@ -40,6 +43,7 @@ class Recommendation:
     evidence: tuple[str, ...]
     next_steps: tuple[str, ...]
     remedy: str
+    kinds: tuple[str, ...] = ()
     code: str = ""
 
 
@@ -54,43 +58,132 @@ def recommend(
     n_outside_rows: int,
     facts: tuple[Fact, ...] = (),
 ) -> Recommendation:
-    """Weigh the findings, the support first: what training cannot show, no weight can mend."""
-    found = {test.kind for test in tests if test.found}
-    asked = {test.kind for test in tests}
-    perhaps = verdict.val_outside[1] >= verdict.materiality
-    for_sure = verdict.val_outside[0] >= verdict.materiality
-    low, high = outside_interval
-    evidence = [_support_evidence(verdict, outside, low, high)]
-    evidence += [_in_words(test) for test in tests]
-    steps: list[str] = []
-    rest = _on_coverage(verdict, facts, n_outside_rows)
-    if for_sure:
+    """Weigh the findings: what is certain first, then what training cannot show, then the rest."""
+    repairs, news = [f for f in facts if f.kind in REPAIR], news_among(facts, tests)
+    told = [fact.text.removesuffix(".") for fact in (*repairs, *news)]
+    kinds = list(dict.fromkeys(fact.kind for fact in (*repairs, *news)))
+    share = f"{percent(outside)} of the test distribution lies outside the training data"
+    listed = n_outside_rows - len({row for fact in news for row in fact.rows})
+    low, high = verdict.val_outside
+    if listed > 0 and low >= verdict.materiality:
+        told.append(f"about {share} ({percent(low)} to {percent(high)})")
+    elif listed > 0:
+        rows = "1 validation row lies" if listed == 1 else f"{listed:,} validation rows lie"
+        told.append(f"{rows} outside the training data")
+    kinds += ["outside"] * (listed > 0)
+    shifts = what_shifted(tests)
+    kinds += shifts
+    covered = not news and not n_outside_rows and high < verdict.materiality
+    told += _shifts_in_words(shifts, alone=not told, covered=covered)
+    if not told:
+        told = ["training and validation data look alike" if covered else "no shift was found"]
+        certain = [f for f in facts if f.p_value <= BY_CHANCE and f.kind not in UNSEEN]
+        if certain:
+            told = [f"no shift was found by a test; see to this first: {certain[0].text[:-1]}"]
+    if not covered and not news and not n_outside_rows:
+        told.append(f"up to {percent(high)} may lie outside the training data, too few rows to say "
+                    "more")  # fmt: skip
+    answer = "; ".join(told)
+    remedy = "plain"
+    if news or n_outside_rows or "label" in shifts:
         remedy = "giw"
-        answer = (
-            f"About {percent(outside)} of what the model will meet lies where training data "
-            f"have nothing ({percent(low)} to {percent(high)})."
-        )
-    else:
-        remedy, shifted = _what_shifted(found, asked, covered=not rest)
-        answer = f"{shifted}; {rest}." if shifted and rest else f"{shifted or _capital(rest)}."
-        if not shifted and (n_outside_rows or any(fact.kind in UNSEEN for fact in facts)):
-            remedy = "giw"
-        elif not shifted:
-            answer = f"No shift was found; {rest}."
-        if remedy == "plain" and facts and not rest:
-            answer = f"No shift was found by a test; see to this first: {facts[0].text}"
-    action = ACTIONS[remedy]
-    if remedy == "plain" and perhaps:
+    elif shifts:
+        remedy = "class weights" if shifts == ("class prior",) else "weighting"
+    action = " ".join([*map(_repair, repairs), ACTIONS[remedy]])
+    if remedy == "plain" and not covered:
         action += " Collect more validation rows before ruling out a shift."
+    return Recommendation(
+        f"{answer[0].upper()}{answer[1:]}.",
+        action,
+        (_support_evidence(verdict, outside, *outside_interval), *map(_in_words, tests)),
+        _next_steps(verdict, tests, remedy, effective_share, noise, n_outside_rows),
+        remedy,
+        tuple(kinds),
+    )
+
+
+def news_among(facts: Sequence[Fact], tests: Sequence[ShiftTest]) -> list[Fact]:
+    """Unseen classes and categories, if there are more than chance explains."""
+    if not any(test.kind == "unseen" and test.found for test in tests):
+        return []
+    return [fact for fact in facts if fact.kind in UNSEEN and fact.p_value <= BY_CHANCE]
+
+
+SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
+SIMPLER = 10.0  # by which class shares, which have the fewest parameters, are the likelier kind
+REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
+
+
+def what_shifted(tests: Sequence[ShiftTest]) -> tuple[str, ...]:
+    """The fewest kinds of shift that explain what was found.
+
+    Class shares that change change the features too, and features that change change class shares
+    where classes depend on them. One kind explains everything if what it leaves alone, which is
+    features within a class, labels given the features, or features, shows nothing; of several such
+    kinds the one whose remainder has the largest p-value is named.
+    """
+    of = {test.kind: test for test in tests}
+    found = [kind for kind in REMAINDER if kind in of and of[kind].found]
+    rest = {kind: of[r].p_value if (r := REMAINDER[kind]) in of else 1.0 for kind in found}
+    alone = {
+        kind: rest[kind] * (SIMPLER if kind == "class prior" else 1)
+        for kind in found
+        if rest[kind] > SECOND[kind]
+    }
+    if alone:
+        return (max(alone, key=lambda kind: alone[kind]),)
+    return tuple(kind for kind in ("covariate", "label") if kind in found) or tuple(found)
+
+
+ACTIONS = {
+    "giw": "Train with generalized importance weighting (giw.ReweightedClassifier): training rows "
+    "are weighted by what validation shows, features and labels, and validation rows outside "
+    "join training.",
+    "weighting": "Train with giw.ReweightedClassifier, which weights training rows to look like "
+    "validation rows.",
+    "class weights": "Weight every training row by its class's share in validation over its share "
+    "in training; nothing more is needed.",
+    "plain": "Train plainly on all rows together.",
+}
+
+
+def _repair(fact: Fact) -> str:
+    if fact.kind == "missing column":
+        return f"First add column {fact.column!r} to the other table, or leave it out."
+    return f"First write column {fact.column!r} in the same way in both tables."
+
+
+def _shifts_in_words(shifts: Sequence[str], *, alone: bool, covered: bool) -> list[str]:
+    """One clause for each kind of shift; the only finding says what it leaves alone."""
+    only = alone and len(shifts) == 1
+    words = {
+        "covariate": "the features are distributed differently",
+        "class prior": "the classes are mixed in other shares",
+        "label": "the same features get other labels in validation than in training",
+    }
+    told = [words[kind] for kind in shifts]
+    if only and shifts == ("class prior",) and covered:
+        told[0] += ", and look the same otherwise"
+    if only and shifts == ("covariate",) and covered:
+        told.append("training covers them all the same")
+    return told
+
+
+def _next_steps(
+    verdict: CaseVerdict,
+    tests: Sequence[ShiftTest],
+    remedy: str,
+    effective_share: float | None,
+    noise: LabelNoise | None,
+    n_outside_rows: int,
+) -> tuple[str, ...]:
+    asked = {test.kind for test in tests}
+    low, high = verdict.val_outside
+    steps = []
     if n_outside_rows:
-        steps.append(
-            f"Label more data like the {n_outside_rows:,} rows listed as outside."
-            if n_outside_rows > 1
-            else "Label more data like the row listed as outside."
-        )
-    elif for_sure:
-        steps.append("Label more data from where training has none.")
-    if perhaps and not for_sure:
+        rows = f"{n_outside_rows:,} rows" if n_outside_rows > 1 else "row"
+        steps.append(f"Label more data like the {rows} listed as outside.")
+    if low < verdict.materiality <= high:
         more = verdict.points_needed
         steps.append(
             "Whether material parts lie outside the training data cannot be told yet"
@@ -123,56 +216,7 @@ def recommend(
             if "class prior" in asked
             else "Label validation rows (at least 8) to learn whether labels have shifted too."
         )
-    return Recommendation(answer, action, tuple(evidence), tuple(steps), remedy)
-
-
-ACTIONS = {
-    "giw": "Train with generalized importance weighting (giw.ReweightedClassifier): training rows "
-    "are weighted by what validation shows, features and labels, and validation rows outside "
-    "join training.",
-    "weighting": "Train with giw.ReweightedClassifier, which weights training rows to look like "
-    "validation rows.",
-    "class weights": "Weight every training row by its class's share in validation over its share "
-    "in training; nothing more is needed.",
-    "plain": "Train plainly on all rows together.",
-}
-
-
-def _what_shifted(found: set[str], asked: set[str], *, covered: bool) -> tuple[str, str]:
-    """Remedy and the beginning of the answer, empty where no test found a shift."""
-    if not found:
-        return "plain", "Training and validation data look alike" if covered else ""
-    if "label" in found:
-        return "giw", "The same features get other labels in validation than in training"
-    if "class prior" in found and "within class" in asked and "within class" not in found:
-        if covered:
-            return (
-                "class weights",
-                "The classes are mixed in other shares, and look the same otherwise",
-            )
-        return "giw", "The classes are mixed in other shares"
-    told = "The features are distributed differently"
-    if covered:
-        return "weighting", f"{told}; training covers them all the same"
-    return "giw", told
-
-
-def _on_coverage(verdict: CaseVerdict, facts: tuple[Fact, ...], listed: int) -> str:
-    """What speaks against saying that training covers validation; empty where nothing does."""
-    unseen = [fact.text for fact in facts if fact.kind in UNSEEN]
-    if unseen:
-        return unseen[0].removesuffix(".")
-    high = verdict.val_outside[1]
-    if listed:
-        rows = "1 validation row lies" if listed == 1 else f"{listed:,} validation rows lie"
-        return f"{rows} outside the training data"
-    if high >= verdict.materiality:
-        return f"up to {percent(high)} may lie outside the training data, too few rows to say more"
-    return ""
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return tuple(steps)
 
 
 def _support_evidence(verdict: CaseVerdict, outside: float, low: float, high: float) -> str:
@@ -189,13 +233,16 @@ WORDS: Mapping[str, str] = {
     "class prior": "class shares differ",
     "within class": "within a class the features look different",
     "label": "equal features get other labels",
+    "outside": "rows lie outside the training data",
+    "unseen": "classes or categories are unseen in training beyond chance",
 }
 
 
 def _in_words(test: ShiftTest) -> str:
     yes = WORDS[test.kind]
     low, high = test.interval
-    size = f"at least {percent(test.effect)} of rows ({percent(low)} to {percent(high)})"
+    least = "" if test.kind in ("outside", "unseen") else "at least "
+    size = f"{least}{percent(test.effect)} of rows ({percent(low)} to {percent(high)})"
     told = f"{yes}: {size}" if test.found else f"not shown that {yes}"
     return f"{told[0].upper()}{told[1:]}, {p_in_words(test.p_value)}."
 

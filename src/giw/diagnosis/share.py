@@ -73,8 +73,10 @@ def support_share(
     return SupportShare(share, (min(low, share, high), max(high, share)))
 
 
-def binomial_interval(count: int, m: int, tail: float) -> tuple[float, float]:
+def binomial_interval(count: int, m: int, tail: float = 0.025) -> tuple[float, float]:
     """Clopper and Pearson's exact interval with so much probability left out on either side."""
+    if not m:
+        return 0.0, 1.0
     low = float(beta.ppf(tail, count, m - count + 1)) if count else 0.0
     return low, float(beta.ppf(1 - tail, count + 1, m - count)) if count < m else 1.0
 
