@@ -156,7 +156,6 @@ def test_what_another_process_has_locked_is_not_counted_as_done(tmp_path):
         (["--protocol", "leaky"], "unknown protocol"),
         (["--variant", "n_val_few"], "unknown variant"),
         (["--variant", "n_val_0"], "unknown variant"),
-        (["--variant", "plus_align_x"], "unknown variant"),
         (["--variant", "oracle"], "one of giw and giw_split, not of val_only"),
         (["--variant", "out_to_in_1.5"], "unknown variant"),
     ],

@@ -124,26 +124,6 @@ def test_published_protocol_leaves_validation_in_training_and_ignores_the_seed()
     assert not rows(problem.test) & (rows(problem.train) | rows(problem.val))
 
 
-def test_resampled_draws_are_the_honest_ones_left_in_training():
-    def deal(protocol, seed):
-        return support_shift(
-            numbered(),
-            train_groups={0, 1},
-            test_groups=SIZES,
-            n_val=8,
-            protocol=protocol,
-            random_state=seed,
-        )
-
-    problem, truth = deal("published_resampled", 1)
-    honest, _ = deal("honest", 1)
-    known = rows(problem.val.take(truth.inside))
-
-    assert rows(problem.val) == rows(honest.val)
-    assert rows(problem.train) == rows(honest.train) | known
-    assert rows(deal("published_resampled", 2)[0].val) != rows(problem.val)
-
-
 def test_a_test_sample_of_its_own_is_cut_to_the_test_groups():
     problem, truth = support_shift(
         numbered(),

@@ -6,7 +6,7 @@ import pytest
 from tests.paper.tiny_grid import SAMPLES
 from torch import as_tensor
 
-from giw.nets.methods import GIWPlus, PooledPlus, method_named
+from giw.nets.methods import method_named
 from giw.objective import DynamicWeights
 from giw.paper.plan import Run, plan
 from giw.paper.run import config_of, make_net, make_problem
@@ -86,30 +86,12 @@ def test_one_step_an_epoch_changes_the_epochs_and_not_the_method():
         ("out_to_in_1.5", "unknown variant"),
         ("oracle+out_to_in_0.3", "more than one known split"),
         ("paper_bandwidth+median_bandwidth", "two values of bandwidth"),
-        ("plus_hard", "is one of giw_plus"),
-        ("plus_magic_2", "plus_align_R"),
+        ("one_step", "is one of val_only and pretrain_val"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(variant, words):
     with pytest.raises(ValueError, match=words):
         make_method("giw", variant, {})
-
-
-@pytest.mark.parametrize(
-    ("variant", "expected"),
-    [
-        ("", GIWPlus()),
-        ("plus_hard+plus_no_align", GIWPlus(soft=False, align=0.0)),
-        ("plus_align_0.3", GIWPlus(align=0.3)),
-        ("plus_copies_2", GIWPlus(copies=2)),
-    ],
-)
-def test_variants_of_giw_plus_go_by_name(variant, expected):
-    assert make_method("giw_plus", variant, {}) == expected
-
-
-def test_pooled_with_the_same_help_is_a_method():
-    assert make_method("pooled_plus", "", {}) == PooledPlus()
 
 
 def test_published_giw_is_pretrained_on_all_rows_and_shares_that_with_no_other():

@@ -69,7 +69,7 @@ def run(
         list[str] | None,
         typer.Option(
             help="honest (default), published, authors: the draw of the authors' loader, "
-            "published_resampled: a draw for each trial, or development: held-out training images "
+            "or development: held-out training images "
             "play the test sample, to choose constants by."
         ),
     ] = None,

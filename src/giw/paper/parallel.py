@@ -11,7 +11,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -141,10 +140,18 @@ def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator
     stop = place.store / f".stop-{os.getpid()}"  # a file: whoever is killed cannot hold it locked
     stop.unlink(missing_ok=True)
     work = Parallel(processes, batch_size=1, return_as="generator_unordered")
+
+    def first_interrupt(*_: Any) -> None:
+        """Ask the processes to save and end; joblib would kill them, as a second Ctrl-C does."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stop.touch()
+
     try:
-        with _interrupts_ignored():
+        # Ctrl-C reaches every process of a terminal, and one that still imports would die of it:
+        # processes started while it is ignored never hear it
+        with _interrupts_go_to(signal.SIG_IGN):
             every = work(delayed(_work)(job, place, stop, os.getpid()) for job in jobs)
-        with _stop_by_interrupt(stop):
+        with _interrupts_go_to(first_interrupt):
             for done in every:
                 if done.error != STOPPED:
                     yield done
@@ -160,36 +167,12 @@ def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes that are started meanwhile never hear Ctrl-C; this one does not for that moment.
-
-    It reaches every process of a terminal, and one that is still importing would die of it.
-    """
+def _interrupts_go_to(handler: Any) -> Iterator[None]:
+    """While this lasts, Ctrl-C is handled so; only the main thread can hear it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _stop_by_interrupt(stop: Path) -> Iterator[None]:
-    """While this lasts, a first Ctrl-C asks the processes to save and end; a second one is heard.
-
-    joblib would kill them at once.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def first(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        stop.touch()
-
-    before = signal.signal(signal.SIGINT, first)
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

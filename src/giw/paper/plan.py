@@ -17,7 +17,6 @@ PAPER_METHODS = (
     *("ccsa", "dann", "pooled", "giw"),
 )
 PROTOCOLS = ("honest", "published", "authors")  # those that the report shows
-RESAMPLED = "published_resampled"  # published, with a draw for each trial; in no report
 DEVELOPMENT = "development"  # to choose constants by, and in no report
 SCALES = ("paper", "laptop")
 SHARED = ("n_train", "n_val", "wide_net", "all_rows")  # changes of what methods start from
@@ -37,7 +36,7 @@ class Run:
         A method. Under class-prior shift ``"giw"`` is the paper's unsplit one, and
         ``"giw_split"`` the one that splits there too.
     trial : int
-    protocol : {"honest", "published", "authors", "published_resampled", "development"}
+    protocol : {"honest", "published", "authors", "development"}
         How validation points are drawn, see :func:`giw.paper.shifts.support_shift`.
         ``"development"`` is honest, and held-out images of the training pool play the test
         sample; see :func:`giw.paper.shifts.development_samples`.
@@ -160,7 +159,7 @@ def plan(
     _check_known("case", cases, {s.case for s in PAPER_SETTINGS})
     _check_known("shift", shifts, set(SHIFTS))
     _check_known("method", methods, {*METHODS, SPLIT_GIW, *PUBLISHED})
-    _check_known("protocol", protocols, {*PROTOCOLS, RESAMPLED, DEVELOPMENT})
+    _check_known("protocol", protocols, {*PROTOCOLS, DEVELOPMENT})
     _check_known("scale", [scale], set(SCALES))
     if not settings:
         raise ValueError("no setting of the paper has this data set in this case")

@@ -29,7 +29,7 @@ def paper_accuracy(dataset: str, case: str, shift: str, method: str) -> PaperFig
     >>> print(paper_accuracy("mnist", "iii", "support", "giw"))
     95.16 ± 0.20
     """
-    return _accuracies().get((dataset, case, shift, method))
+    return _figures("accuracy").get((dataset, case, shift, method))
 
 
 def paper_split_error(direction: str, rate: float, shift: str) -> PaperFigure | None:
@@ -44,28 +44,12 @@ def paper_split_error(direction: str, rate: float, shift: str) -> PaperFigure | 
     shift : str
         ``"label_noise_0.2"`` or ``"label_noise_0.4"``.
     """
-    return _split_errors().get((direction, rate, shift))
+    return _figures("split_error").get((direction, rate, shift))
 
 
 @cache
-def _table() -> dict[str, Any]:
+def _figures(table: str) -> dict[tuple[Any, ...], PaperFigure]:
+    """A table of the file: the last two values of each row are the figure, the others its place."""
     text = files("giw.paper").joinpath("paper_figures.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
-
-
-@cache
-def _accuracies() -> dict[tuple[str, str, str, str], PaperFigure]:
-    return {
-        (row["dataset"], row["case"], row["shift"], row["method"]): PaperFigure(
-            row["mean"], row["std"]
-        )
-        for row in _table()["accuracy"]
-    }
-
-
-@cache
-def _split_errors() -> dict[tuple[str, float, str], PaperFigure]:
-    return {
-        (row["direction"], row["rate"], row["shift"]): PaperFigure(row["mean"], row["std"])
-        for row in _table()["split_error"]
-    }
+    rows = [tuple(row.values()) for row in json.loads(text)[table]]
+    return {row[:-2]: PaperFigure(*row[-2:]) for row in rows}

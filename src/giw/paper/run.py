@@ -25,7 +25,7 @@ from giw.nets.training import (
     train_trials,
 )
 from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, Job, Run
-from giw.paper.rows import LAST, Result, for_figures, shows_images, shows_kernels
+from giw.paper.rows import LAST, Result, for_figures
 from giw.paper.settings import Samples, paper_problem
 from giw.paper.shifts import (
     ShiftProblem,
@@ -193,13 +193,9 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
     """Judge a run by its test accuracy, and its split by the truth."""
     share = record.history.get("effective_share")
     curve = record.history["test_accuracy"]
-    extra: dict[str, list[float]] = {}
+    extra = first_kernels(record.module) | example_images(made.problem)
     if record.split is not None:
         extra |= split_scores(record.split, made.truth)
-    if run.trial == 0 and shows_kernels(run):  # one trial is enough to draw
-        extra |= first_kernels(record.module)
-    if run.trial == 0 and shows_images(run):
-        extra |= example_images(made.problem)
     return Result(
         run=run,
         curve=curve[~np.isnan(curve)],

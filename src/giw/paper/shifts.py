@@ -14,7 +14,7 @@ from giw.checks import as_generator
 from giw.paper.mnist import COLORS, RED, colored
 from giw.paper.sample import Sample
 
-Protocol = Literal["honest", "published", "published_resampled", "authors"]
+Protocol = Literal["honest", "published", "authors"]
 Indices = NDArray[np.int64]
 Random = int | np.random.Generator | None
 
@@ -232,13 +232,12 @@ def support_shift(
         A test set of its own, cut to the test groups; without it ``test_share`` of every test
         group is set aside.
     test_share : float, default=0.3
-    protocol : {"honest", "published", "published_resampled", "authors"}
+    protocol : {"honest", "published", "authors"}
         ``"honest"``: validation is disjoint from training and test and drawn anew for every
         ``random_state``. ``"published"``: as the paper's authors did, validation is drawn from
         the training pool, left in it, and the same for every ``random_state``; a split of
-        validation data then only has to find duplicates. ``"published_resampled"``: left in the
-        pool too, but drawn anew, the same points as honest. ``"authors"``: the very points that
-        the authors' loader draws, left in the pool.
+        validation data then only has to find duplicates. ``"authors"``: the very points that the
+        authors' loader draws, left in the pool.
     random_state : int, generator or None
     """
     _check_protocol(protocol)

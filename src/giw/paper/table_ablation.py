@@ -237,15 +237,8 @@ def changed(experiment: Experiment, kind: str) -> Sheet | None:
             lines.append([Entry(name), *_cells(experiment, key), *_against(experiment, base, key)])
         groups.append(Group(contest_name(base), lines))
     head = ["variant", "accuracy", "trials", "difference", "p", "shared trials"]
-    note = (
-        "Difference: variant minus the method as it is, over the trials that both have; p by a "
-        "two-sided paired t-test over them, a dash where fewer than two are shared."
-    )
     name = {"split_way": "split-ways"}.get(kind, kind)
-    sheet = Sheet(
-        f"{name}-{experiment.slug}", f"{title}, {experiment.name}", head, groups, [MEASURE, note]
-    )
-    return sheet if groups else None
+    return _contest(experiment, name, title, head, groups, "variant minus the method as it is")
 
 
 def protocols(experiment: Experiment) -> Sheet | None:
@@ -257,20 +250,26 @@ def protocols(experiment: Experiment) -> Sheet | None:
         line = [Entry(name_of(key.method) + variant), *_cells(experiment, base)]
         line += [*_cells(experiment, key), *_against(experiment, base, key)]
         groups.setdefault(key.place.name, []).append(line)
+    head = ["method", "honest", "trials", "published", "trials", "difference", "p", "shared"]
+    tables = [Group(label, lines) for label, lines in groups.items()]
+    said = "published, drawn once for all trials and left in the training pool, minus honest"
+    return _contest(experiment, "protocols", KINDS["protocol"], head, tables, said)
+
+
+def _contest(
+    experiment: Experiment,
+    name: str,
+    title: str,
+    head: Sequence[str],
+    groups: Sequence[Group],
+    difference: str,
+) -> Sheet | None:
     note = (
-        "Honest: validation points are no training points and are drawn anew in each trial. "
-        "Published: they are drawn once for all trials from the training pool and stay in it, so "
-        "that the spread over trials leaves out the draw. Difference: published minus honest over "
-        "the trials that both have, which share label noise and initial net; p by a two-sided "
-        "paired t-test."
+        f"Difference: {difference}, over the trials that both have; p by a two-sided paired t-test "
+        "over them, a dash where fewer than two are shared."
     )
-    sheet = Sheet(
-        name=f"protocols-{experiment.slug}",
-        title=f"Honest against published protocol, {experiment.name}",
-        head=["method", "honest", "trials", "published", "trials", "difference", "p", "shared"],
-        groups=[Group(label, lines) for label, lines in groups.items()],
-        notes=[MEASURE, note],
-    )
+    title = f"{title}, {experiment.name}"
+    sheet = Sheet(f"{name}-{experiment.slug}", title, head, groups, [MEASURE, note])
     return sheet if groups else None
 
 

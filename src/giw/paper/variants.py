@@ -8,17 +8,12 @@
 ``paper_bandwidth``, ``median_bandwidth``   the published kernel width, or the scale-free median
 ``oracle``              the true split
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
-``plus_no_align``, ``plus_no_class_shares``, ``plus_one_copy``, ``plus_no_augment``,
-``plus_hard``           GIW+ without one of its parts
-``plus_NAME_X``         GIW+ with its number NAME set to X: align, copies or train_share
 ``first_release``       MW-Net whose weights are not normalised, as its authors first had it
 ``one_step``            Val-only and Pretrain-val: an epoch is a pass over validation data, one step
 ``val_labels``          DANN whose classifier is fitted to validation points too
 ``train_labels``        CCSA whose classifier is fitted to training points alone
 ``eval_loss``           weights from losses in evaluation mode, both batches forwarded apart
 ``wide_net``            LeNet-5 with 20 and 50 channels for grey images too
-``pooled_data``         DFR on training and validation data with balanced classes
-``middle_block``, ``last_block``   surgical fine-tuning of another block than the first
 ``all_rows``            pretraining keeps no training row back, not up to 2,000, to calibrate on
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
 """
@@ -43,7 +38,6 @@ from giw.support import SupportSplit, SupportSplitter
 SPLIT_GIW = "giw_split"  # GIW with its split where the paper's GIW has none
 GIWS, UNSPLIT = ("giw", SPLIT_GIW), "giw_unsplit"
 WEIGHING = (*GIWS, UNSPLIT, "diw")
-PLUS = ("giw_plus", "pooled_plus")
 # As the paper has them: exact weights with its kernel width, losses as its code takes them,
 # one-class SVM at 0.4 on all rows.
 PUBLISHED = {
@@ -64,33 +58,19 @@ CHANGES: dict[str, tuple[tuple[str, ...] | None, dict[str, Any]]] = {
     "oracle": (GIWS, {}),
     "out_to_in": (GIWS, {}),
     "in_to_out": (GIWS, {}),
-    "plus_no_align": (PLUS, {"align": 0.0}),
-    "plus_no_class_shares": (PLUS, {"class_shares": False}),
-    "plus_one_copy": (PLUS, {"copies": 1}),
-    "plus_no_augment": (PLUS, {"augment": False}),
-    "plus_hard": (PLUS, {"soft": False}),
-    "plus_align": (PLUS, {}),
-    "plus_train_share": (PLUS, {}),
-    "plus_copies": (PLUS, {}),
     "first_release": (("mw_net",), {"normalise": False}),
     "one_step": (("val_only", "pretrain_val"), {}),
     "val_labels": (("dann",), {"classify_val": True}),
     "train_labels": (("ccsa",), {"classify_val": False}),
     "eval_loss": (WEIGHING, {"representation": "eval_loss"}),
     "wide_net": (None, {}),
-    "pooled_data": (("dfr",), {"data": "pooled"}),
-    "middle_block": (("surgical",), {"block": "middle"}),
-    "last_block": (("surgical",), {"block": "last"}),
     "all_rows": (None, {}),
     "n_train": (None, {}),
     "n_val": (None, {}),
 }
-SHARES = ("level", "out_to_in", "in_to_out", "plus_train_share")
-COUNTS, NUMBERS = ("n_train", "n_val", "plus_copies"), ("plus_align",)
+SHARES, COUNTS = ("level", "out_to_in", "in_to_out"), ("n_train", "n_val")
 GIVEN = ("oracle", "out_to_in", "in_to_out")
-KNOWN = tuple(
-    f"{n}_R" if n in SHARES + NUMBERS else f"{n}_N" if n in COUNTS else n for n in CHANGES
-)
+KNOWN = tuple(f"{n}_R" if n in SHARES else f"{n}_N" if n in COUNTS else n for n in CHANGES)
 
 
 def parts_of(variant: str) -> dict[str, float]:
@@ -103,11 +83,11 @@ def parts_of(variant: str) -> dict[str, float]:
     for part in filter(None, variant.split("+")):
         name, _, amount = part.rpartition("_")
         number = float(amount) if re.fullmatch(r"\d+(\.\d+)?", amount) else None
-        if number is not None and (name in NUMBERS or (name in SHARES and number <= 1)):
+        if number is not None and name in SHARES and number <= 1:
             found[name] = number
         elif name in COUNTS and amount.isdigit() and int(amount) > 0:
             found[name] = int(amount)
-        elif part in CHANGES and part not in SHARES + COUNTS + NUMBERS:
+        elif part in CHANGES and part not in SHARES + COUNTS:
             found[part] = 0.0
         else:
             raise ValueError(f"unknown variant {part!r}; known are {', '.join(KNOWN)}")
@@ -172,9 +152,8 @@ def make_method(
     settings: dict[str, Any] = {}
     for name in parts:
         settings |= CHANGES[name][1]
-    for name in ("level", "plus_align", "plus_train_share", "plus_copies"):
-        if name in parts:
-            settings[name.removeprefix("plus_")] = parts[name]
+    if "level" in parts:
+        settings["level"] = parts["level"]
     if "bandwidth" in settings:
         settings["weigh"] = DynamicWeights(bandwidth=settings.pop("bandwidth"))
     if "threshold" in settings:
