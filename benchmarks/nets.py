@@ -127,10 +127,9 @@ def stacked(
     """
     data, loss, seconds = trainings.data, {}, 0.0
     fold = val_folds(data.y_val, 3, trainings.random_state)
+    shorter = trainings.shorter(0.5)
     for name in ("giw_plus", *RIVALS[:2]):
-        loss[name] = clock(
-            lambda name=name: trainings.without_folds(method_named(name), start, fold)
-        )
+        loss[name] = clock(lambda name=name: shorter.without_folds(method_named(name), start, fold))
         seconds += clock.last
     everyone = torch.ones_like(data.y_val, dtype=torch.bool)
     loss["train_only"] = losses_under([train_only.module], data, [everyone])

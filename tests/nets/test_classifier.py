@@ -353,5 +353,10 @@ def test_a_net_without_values_is_refused_in_one_line(settings, words):
 def test_progress_is_shown_of_all_trainings(capsys):
     fitted("giw_plus", max_epochs=2, stack=True, early_stopping=True, verbose=True)
     shown = capsys.readouterr().out
-    for name in ("pretraining", "giw_plus without fold 3", "pooled without fold 1", "train_only"):
+    for name in (
+        "pretraining",
+        "giw_plus without fold 3",
+        "pooled_plus without fold 1",
+        "train_only",
+    ):
         assert name in shown

@@ -25,7 +25,7 @@ from giw.estimators.inputs import (
     row_weights,
 )
 from giw.estimators.saving import SavesToFolder
-from giw.nets.devices import as_device, default_group, shared_seed, threads_for
+from giw.nets.devices import LARGE, as_device, default_group, shared_seed, threads_for
 from giw.nets.epochs import cross_fitted_losses, training_bar
 from giw.nets.inputs import (
     as_net_input,
@@ -82,12 +82,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support
         that weighted training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and
         0.5 for tables if not given.
-    stack : bool, default=False
-        Average the net with those of Pooled, fine-tuning on validation points and training data
+    stack : bool, optional
+        Average the net with those of Pooled+, fine-tuning on validation points and training data
         alone, by weights from validation points that each was trained without; see
-        :mod:`giw.nets.stack`. Takes about six times as long, and is steadier where the split or
-        the training labels are wrong. Other methods than GIW+, and trainings that several processes
-        share, stand alone.
+        :mod:`giw.nets.stack`. Takes about five times as long as GIW, and is steadier where the
+        split or the training labels are wrong. If not given, nets of images are stacked that have
+        fewer than two million parameters. Other methods than GIW+, and trainings that several
+        processes share, stand alone.
     max_epochs : int, default=50
         Passes over the training data.
     pretrain_epochs : int, default=10
@@ -160,7 +161,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         split_on: str = "auto",
         splitter: SupportSplitter | None = None,
         train_share: float | None = None,
-        stack: bool = False,
+        stack: bool | None = None,
         max_epochs: int = 50,
         pretrain_epochs: int = 10,
         batch_size: int = 64,
@@ -219,19 +220,14 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         validates = has_validation(X_val, y_val)
         method = self._method(validates=validates, labelled=y_val is not None)
         data = self._tensors(X, y, X_val, y_val, sample_weight)
-        if isinstance(method, GIWPlus) and method.name == "giw_plus":
-            usual = TABLE_SHARE if data.x_train.ndim == 2 else method.train_share
-            share = usual if self.train_share is None else float(self.train_share)
-            method = replace(method, train_share=share)
         seed = shared_seed(self.random_state, ranks)
         module = net_for(self.module, data.x_train, len(self.classes_), seed)
-        stacked = self.stack and method.name == "giw_plus" and ranks is None
-        candidates = [method, *map(method_named, RIVALS)] if stacked else [method]
+        candidates = self._candidates(method, module, data, alone=ranks is not None)
+        self.cross_fitted_loss_ = None
         with threads_for(module, data.x_train.device), training_bar(shown=self.verbose) as watch:
-            self.cross_fitted_loss_ = None
             if self.early_stopping and validates:
                 self.cross_fitted_loss_ = cross_fitted_losses(
-                    method, module, data, config, folds=self.n_folds, random_state=seed,
+                    candidates[0], module, data, config, folds=self.n_folds, random_state=seed,
                     ranks=ranks, watch=partial(watch, config),
                 )  # fmt: skip
                 config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
@@ -301,6 +297,22 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             return replace(method, noise=0.0)  # rows of an embedding have nothing between them
         return method
 
+    def _candidates(
+        self, method: Method, module: nn.Module, data: Tensors, *, alone: bool
+    ) -> list[Method]:
+        """GIW+ and what it is averaged with, or a method by itself."""
+        if method.name != "giw_plus" or not isinstance(method, GIWPlus):
+            return [method]
+        images = data.x_train.ndim > 2
+        usual = method.train_share if images else TABLE_SHARE
+        share = usual if self.train_share is None else float(self.train_share)
+        small = sum(p.numel() for p in module.parameters()) < LARGE
+        stack = (images and small) if self.stack is None else self.stack
+        same = {"pooled_plus": {"noise": method.noise, "train_share": share}}
+        rivals = RIVALS if stack and not alone else ()
+        return [replace(method, train_share=share),
+                *(method_named(name, **same.get(name, {})) for name in rivals)]  # fmt: skip
+
     def _tensors(self, X: Any, y: Any, X_val: Any, y_val: Any, sample_weight: Any) -> Tensors:
         """Points as the net will see them and codes of their labels, on the device."""
         device = as_device(self.device)
@@ -338,7 +350,9 @@ def _probabilities(module: nn.Module, x: Tensor) -> NDArray[np.float64]:
     net = FunctionalNet(module)
     params: Params = dict(module.named_parameters())
     device = next(iter(params.values())).device
-    return predict_in_blocks(net, params, x.to(device)).double().softmax(dim=1).cpu().numpy()
+    with threads_for(module, device):
+        logits = predict_in_blocks(net, params, x.to(device))
+    return logits.double().softmax(dim=1).cpu().numpy()
 
 
 def _as_numpy(split: SupportSplit) -> SupportSplit:

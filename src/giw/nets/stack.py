@@ -1,9 +1,9 @@
 r"""A stack of nets: methods that use the two samples in different ways, averaged.
 
-The prediction is :math:`\sum_k a_k\, p_k(y \mid x)` over GIW+, Pooled, fine-tuning on the
+The prediction is :math:`\sum_k a_k\, p_k(y \mid x)` over GIW+, Pooled+, fine-tuning on the
 validation points, and training data alone. The weights come from validation points that each net
-was trained without, by :func:`giw.estimators.stack.stack_weights`; all candidates count alike
-before any point is seen, and together like one point each.
+was trained without, by :func:`giw.estimators.stack.stack_weights`, and from a prior: twenty points
+say little, and who learns from both samples is mostly above who learns from one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from giw.nets.training import (
     train_trials,
 )
 
-RIVALS = ("pooled", "pretrain_val", "train_only")
+RIVALS = ("pooled_plus", "pretrain_val", "train_only")
+ONE_SAMPLE = ("pretrain_val", "train_only")
 BLIND = "train_only"  # no validation point reaches it: one training judges it and is kept
 LEAST_WEIGHT = 0.05  # a candidate below it is not trained again: it moves no probability by more
 
@@ -92,6 +93,18 @@ class Trainings:
             checkpoint_seconds=self.checkpoint_seconds,
         )  # fmt: skip
 
+    def shorter(self, share: float) -> Trainings:
+        """The same with a share of the epochs, and the rate falling as much sooner."""
+        epochs, drop = self.config.epochs, self.config.drop_every
+        return replace(
+            self,
+            config=replace(
+                self.config,
+                epochs=max(1, round(share * epochs)),
+                decay_every=max(1, round(share * drop)),
+            ),
+        )
+
     def without_folds(
         self, method: Method, start: Pretrained, fold: NDArray[np.int64]
     ) -> NDArray[np.float64]:  # (m,)
@@ -114,11 +127,23 @@ class Trainings:
         return None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}{ending}"
 
 
-def fit_stack(trainings: Trainings, candidates: Sequence[Method], *, folds: int) -> NetStack:
+def fit_stack(
+    trainings: Trainings, candidates: Sequence[Method], *, folds: int, share: float = 0.5
+) -> NetStack:
     """Train every candidate without each fold of validation points, weigh them, train again.
 
     All of them start from one pretrained net. With fewer validation points than twice the folds
-    none is left out, and all candidates weigh the same. A single candidate is just trained.
+    none is left out, and the prior is what weighs. A single candidate is just trained.
+
+    Parameters
+    ----------
+    trainings : Trainings
+    candidates : sequence of Method
+    folds : int
+        Parts of the validation points; more of them judge nets that saw more of the points.
+    share : float, default=0.5
+        Of the epochs, for nets that leave points out; more of it judges by nets that are more like
+        those that are kept, and takes longer.
     """
     if len(candidates) == 1:
         name = candidates[0].name
@@ -131,6 +156,7 @@ def fit_stack(trainings: Trainings, candidates: Sequence[Method], *, folds: int)
     loss = {candidate.name: np.empty(0) for candidate in candidates}
     if len(data.y_val) >= 2 * folds:
         fold = val_folds(data.y_val, folds, trainings.random_state)
+        shorter = trainings.shorter(share)
         everyone = torch.ones_like(data.y_val, dtype=torch.bool)
         for candidate in candidates:
             name = candidate.name
@@ -138,7 +164,7 @@ def fit_stack(trainings: Trainings, candidates: Sequence[Method], *, folds: int)
                 records[name] = trainings.alone(candidate, start)
                 loss[name] = losses_under([records[name].module], data, [everyone])
             else:
-                loss[name] = trainings.without_folds(candidate, start, fold)
+                loss[name] = shorter.without_folds(candidate, start, fold)
     weight = weights_of(loss)
     for candidate in candidates:
         if weight[candidate.name] > 0 and candidate.name not in records:
@@ -152,10 +178,27 @@ def val_folds(y_val: Tensor, folds: int, random_state: int) -> NDArray[np.int64]
     return stratified_folds(y_val.cpu().numpy(), folds, np.random.default_rng(random_state))
 
 
-def weights_of(loss: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:  # each (m,)
-    """Weights of candidates by their left-out losses; none that moves no probability by more."""
-    q = len(loss)
-    found = stack_weights(np.stack([*loss.values()]), prior=np.full(q, 1 / q), strength=q)
+def weights_of(
+    loss: Mapping[str, NDArray[np.float64]],  # each (m,)
+    *,
+    lead: float = 4.0,
+    strength: float = 8.0,
+) -> dict[str, float]:
+    """Weights of candidates by their left-out losses.
+
+    Parameters
+    ----------
+    loss : dict of str to array of shape (m,)
+        Log-loss of validation points under nets that were trained without them.
+    lead : float, default=4.0
+        How many times more a candidate weighs that learns from both samples, before any point is
+        asked; more of it hedges less.
+    strength : float, default=8.0
+        The prior counts like so many points.
+    """
+    prior = np.array([1.0 if name in ONE_SAMPLE else lead for name in loss])
+    prior /= prior.sum()
+    found = stack_weights(np.stack([*loss.values()]), prior=prior, strength=strength)
     kept = np.where(found >= min(LEAST_WEIGHT, found.max()), found, 0.0)
     return dict(zip(loss, (kept / kept.sum()).tolist(), strict=True))
 
