@@ -59,7 +59,9 @@ class Runner:
         self.samples = samples
         self.device = device
         self.checkpoint_seconds = checkpoint_seconds
-        self._shared: tuple[Any, list[Prepared], list[Pretrained]] | None = None
+        self._shared: tuple[Any, ...] | None = None  # what the following two belong to
+        self._prepared: list[Prepared] = []
+        self._pretrained: list[Pretrained] = []
 
     def run(self, job: Job, *, checkpoint: Path | None = None) -> list[Result]:
         """Train the trials of a job side by side and judge each of them.
@@ -67,11 +69,12 @@ class Runner:
         With ``checkpoint``, training goes on from what an interrupted job has left there.
         """
         run = job.first
-        prepared, pretrained = self._prepare(job)
+        prepared = self._prepare(job)
         seeds = [p.seeds.batches for p in prepared]
         truths = {seed: p.truth for seed, p in zip(seeds, prepared, strict=True)}
         splits = run.setting.splits_validation
         method = make_method(run.method, run.variant, truths, splits=splits)
+        pretrained = self._pretrain(run, prepared) if method.pretrains else None
 
         def train() -> list[TrainingRecord]:
             return train_trials(
@@ -96,21 +99,24 @@ class Runner:
         done = zip(job.runs, records, prepared, strict=True)
         return [judge(r, record, p, about) for r, record, p in done]
 
-    def _prepare(self, job: Job) -> tuple[list[Prepared], list[Pretrained]]:
+    def _prepare(self, job: Job) -> list[Prepared]:
+        """Draws and nets of the trials, those of the job before where it had the same."""
         shared = job.first.data, tuple(r.trial for r in job.runs)
-        if self._shared is None or self._shared[0] != shared:
+        if self._shared != shared:
             samples = self.samples
             if job.first.protocol == DEVELOPMENT:
                 samples = development_samples(samples[0])
-            prepared = [Prepared(r, samples, self.device) for r in job.runs]
-            pretrained = pretrain_trials(
-                [p.module for p in prepared],
-                [p.data for p in prepared],
-                config_of(job.first),
-                [p.seeds.batches for p in prepared],
-            )
-            self._shared = shared, prepared, pretrained
-        return self._shared[1], self._shared[2]
+            self._prepared = [Prepared(r, samples, self.device) for r in job.runs]
+            self._shared, self._pretrained = shared, []
+        return self._prepared
+
+    def _pretrain(self, run: Run, prepared: list[Prepared]) -> list[Pretrained]:
+        """The pretrained nets of what is prepared, made once they are asked for."""
+        if not self._pretrained:
+            modules, data = [p.module for p in prepared], [p.data for p in prepared]
+            seeds = [p.seeds.batches for p in prepared]
+            self._pretrained = pretrain_trials(modules, data, config_of(run), seeds)
+        return self._pretrained
 
 
 def forget(checkpoint: Path) -> None:
