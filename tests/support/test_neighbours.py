@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial import KDTree
 
@@ -20,7 +19,7 @@ def test_neighbours_are_those_of_a_tree(dtype):
     assert_allclose(distance, expected, rtol=1e-5)
 
 
-def test_the_torch_road_finds_the_same():
+def test_the_torch_road_finds_the_same(torch):
     rng = np.random.default_rng(1)
     reference, z = rng.normal(size=(300, 5)), rng.normal(size=(70, 5))
     distance, index = nearest(z, reference, 3)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 
 import giw
@@ -19,7 +18,7 @@ def test_a_given_split_is_what_was_given():
         giw.SupportSplit.given([0.3, 0.7])
 
 
-def test_a_given_tensor_stays_a_tensor():
+def test_a_given_tensor_stays_a_tensor(torch):
     split = giw.SupportSplit.given(torch.tensor([True, False]))
     assert isinstance(split.membership, torch.Tensor)
 

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -198,7 +197,7 @@ def test_all_rows_equal_is_no_crash():
     assert split.inside.tolist() == [True, False]
 
 
-def test_tensors_come_back_as_tensors():
+def test_tensors_come_back_as_tensors(torch):
     rng = np.random.default_rng(0)
     z, new = rng.normal(size=(100, 2)), rng.normal(size=(10, 2))
     array = giw.SupportSplitter(random_state=0).fit(z).split(new)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -17,7 +16,7 @@ def test_all_weight_on_one_point_is_worth_one_point():
     assert_allclose(giw.effective_sample_size([0.0, 0.0, 5.0]), 1.0)
 
 
-def test_weights_one_and_two_by_hand():
+def test_weights_one_and_two_by_hand(torch):
     """(1 + 2)² / (1 + 4)."""
     assert_allclose(giw.effective_sample_size(torch.tensor([1.0, 2.0])), 9 / 5)
 

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -97,7 +96,7 @@ def test_units_and_origin_of_each_feature_do_not_matter(weights, scale, origin):
 
 
 @every_function
-def test_numpy_and_torch_agree(weights):
+def test_numpy_and_torch_agree(torch, weights):
     pair = gaussian_pair(3, n=80, m=25, d=2)
 
     by_torch = weights(torch.as_tensor(pair.train), torch.as_tensor(pair.val))

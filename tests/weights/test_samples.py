@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -60,7 +59,7 @@ def test_where_the_pieces_end_changes_no_bit(cuts):
     assert np.array_equal(a, b)
 
 
-def test_torch_pieces_and_the_function():
+def test_torch_pieces_and_the_function(torch):
     x, v = samples(300, 40)
     found = giw.rulsif([torch.as_tensor(x[:200]), torch.as_tensor(x[200:])], torch.as_tensor(v))
     assert_allclose(found, giw.rulsif(x, v), rtol=1e-8)

@@ -72,8 +72,8 @@ def cifar20(
         50,000 or 10,000 images in the official editions.
     edition : {"python", "python archive", "npz"}, optional
         Which files to read; left out, the first of these that is there. The ``npz`` edition is
-        smaller and its training labels were recovered from noisy ones, see ``docs/reproduce.md``: state
-        that beside every number that comes from it.
+        smaller and its training labels were recovered from noisy ones, see ``docs/reproduce.md``:
+        state that beside every number that comes from it.
     data_dir : path, optional
         Data folder, see :func:`giw.paper.files.catalogue`; a file whose md5 sum is not the known
         one is refused.
