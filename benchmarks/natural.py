@@ -16,6 +16,9 @@ a new rule for the stack is judged in seconds.
     python benchmarks/natural.py --data DIR --shift "flip 0.2"  other shifts: see SHIFTS
     python benchmarks/natural.py --data DIR --draws 5 --n-val 20 --base logistic    some cells
     python benchmarks/natural.py --data DIR --run               predictions only, nothing printed
+    python benchmarks/natural.py --data DIR --run --shard 0/14  a share of them; see the cache
+    python benchmarks/natural.py --data DIR --half choose --pairs    every pair of domains
+    python benchmarks/natural.py --data DIR --more              further candidates, fitted too
     python benchmarks/natural.py --data DIR --csv FILE          one small csv of all cells
     python benchmarks/natural.py --from-csv FILE                tables from stored cells alone
 """
@@ -38,6 +41,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -52,8 +56,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import giw
-from giw.estimators.candidates import GeneralizedWeighting, default_candidates
-from giw.estimators.fitting import predictions
+from giw.estimators.candidates import GeneralizedWeighting, StepsAside, default_candidates
+from giw.estimators.fitting import fit_weighted, predictions
+from giw.estimators.rows import rows_of
+from giw.estimators.rows import stacked as both_of
 from giw.estimators.stack import default_prior, settled
 
 CHOOSE = ("covertype", "diabetes130", "office_caltech", "wine_quality", "nyc_flights")
@@ -97,6 +103,129 @@ class Drawn:
     X_test: pd.DataFrame
     y_test: np.ndarray
     classifies: bool
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Columns of validation rows are moved to mean and width of the training rows, then stacked."""
+
+    name: str = "aligned"
+    prior: float = 1.0
+    few: float = 5.0
+
+    def fit(self, data: Any) -> Any:
+        train, val = (rows_of(data.rows, side) for side in (~data.is_val, data.is_val))
+        if not hasattr(train, "columns"):
+            raise StepsAside("frames only")
+        names = [c for c in train if pd.api.types.is_numeric_dtype(train[c])]
+        m = len(val)
+        if not names or m < 2:
+            raise StepsAside("no numbers")
+        a, b = train[names].astype(float), val[names].astype(float)
+        lean = m / (m + self.few)
+        move = (a.mean() - b.mean()).fillna(0) * lean
+        scale = ((a.std() / b.std()).replace([np.inf, 0], 1).fillna(1)) ** lean
+        center = b.mean().fillna(0)
+        scale = scale.clip(0.2, 5)
+        model = Moved(None, names, center.to_numpy(), move.to_numpy(), scale.to_numpy())
+        rows = both_of(train.astype(dict.fromkeys(names, float)), model.moved(val))
+        n = len(train) * data.many
+        weight = np.where(data.is_val, np.sqrt(n / m), 1.0) * data.weight
+        model.model = fit_weighted(data.base, rows, data.label, weight / weight.mean())
+        if is_classifier(data.base):
+            model.classes_ = model.model.classes_
+        return model
+
+
+class Moved:
+    """A model behind columns that are moved first."""
+
+    def __init__(self, model: Any, names: Any, center: Any, move: Any, scale: Any) -> None:
+        self.model, self.names = model, names
+        self.center, self.move, self.scale = center, move, scale
+
+    def moved(self, X: Any) -> Any:
+        X = X.astype(dict.fromkeys(self.names, float))
+        z = X[self.names].to_numpy()
+        X[self.names] = (z - self.center) * self.scale + self.center + self.move
+        return X
+
+    def predict(self, X: Any) -> Any:
+        return self.model.predict(self.moved(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model.predict_proba(self.moved(X))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A linear model of both tables; with ``own`` validation rows have coefficients beside it."""
+
+    name: str
+    own: float
+    power: float
+    strength: float
+    prior: float = 1.0
+
+    def fit(self, data: Any) -> Any:
+        if not is_classifier(data.base):
+            raise StepsAside("classes only")
+        if len(np.unique(data.label)) < 2:
+            raise StepsAside("one class")
+        n, m = data.sizes
+        weight = np.where(data.is_val, 1.0, data.many * (m / n) ** self.power) * data.weight
+        model = SharedModel(data.encoder, self.own)
+        z = model.columns(data.features, data.is_val)
+        model.linear = LogisticRegression(C=self.strength, max_iter=100).fit(z, data.label, weight)
+        model.classes_ = model.linear.classes_
+        return model
+
+
+class SharedModel:
+    """Logistic regression on encoded columns, and on those of validation rows once more."""
+
+    def __init__(self, encoder: Any, own: float) -> None:
+        self.encoder, self.own = encoder, own
+
+    def columns(self, z: Any, is_val: Any) -> Any:
+        if not self.own:
+            return z
+        mine = np.c_[z, np.ones(len(z))] * (self.own * is_val[:, None])
+        return np.hstack([z, mine])
+
+    def predict_proba(self, X: Any) -> Any:
+        z = self.encoder.transform(X)
+        return self.linear.predict_proba(self.columns(z, np.ones(len(z), bool)))
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """``Small`` with a strength of its own for each class in validation."""
+
+    name: str
+    on_model: bool
+    on_features: bool
+    each: float
+    prior: float = 1.0
+
+    def fit(self, data: Any) -> Any:
+        from giw.estimators.candidates import Small
+
+        m = int(data.is_val.sum())
+        classes = len(np.unique(data.label)) if is_classifier(data.base) else 2
+        small = Small(self.name, self.on_model, self.on_features, self.each * m / classes / 10)
+        return small.fit(data)
+
+
+MORE = (
+    Aligned(),
+    Shared("shared", 1.0, 0.5, 0.1),
+    Shared("shared, balanced", 1.0, 1.0, 0.1),
+    Shared("linear, balanced", 0.0, 1.0, 0.1),
+    Shared("linear, balanced, more", 0.0, 1.0, 0.01),
+    MapOf("corrected, by class", True, True, 0.1),
+    MapOf("validation, linear, by class", False, True, 0.1),
+)
 
 
 def numbers() -> Any:
@@ -187,7 +316,7 @@ def two_to_one(
     return target[chosen], np.delete(target, chosen)
 
 
-def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
+def predict_all(data: Drawn, job: Job, more: bool = False) -> dict[str, Any]:
     """Left-out and test predictions of every candidate, and what the fits took."""
     base = base_named(job.base, data.classifies, job.draw)
     kind = giw.ReweightedClassifier if data.classifies else giw.ReweightedRegressor
@@ -195,7 +324,8 @@ def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
     start = time.process_time()
     base.fit(both, label)
     middle = time.process_time()
-    model = kind(base, least_weight=0.0, random_state=job.draw)
+    listed = [*default_candidates(data.classifies), *MORE] if more else "auto"
+    model = kind(base, candidates=listed, least_weight=0.0, random_state=job.draw)
     model.fit(data.X, data.y, X_val=data.X_val, y_val=data.y_val)
     seconds = time.process_time() - middle
     classes = getattr(model, "classes_", None)
@@ -211,15 +341,17 @@ def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
         code_val = np.searchsorted(classes, code_val)
     return {
         "names": np.array(names), "left_out": model.left_out_.prediction[rows].astype("f4"),
-        "test": np.stack(test).astype("f4"), "y_val": code_val, "y_test": code,
+        # probabilities keep three digits in two bytes
+        "test": np.stack(test).astype("f4" if classes is None else "f2"), "y_val": code_val,
+        "y_test": code, "fold": model.left_out_.fold,
         "inside": np.asarray(model.split_.inside), "plain": middle - start, "ours": seconds,
         "n": len(data.y),
     }  # fmt: skip
 
 
-def run(jobs: list[Job], folder: Path, cache: Path, limit: float) -> None:
+def run(jobs: list[Job], folder: Path, cache: Path, limit: float, pairs: bool, more: bool) -> None:
     """Fit what is not in the cache yet; called again after a kill, it goes on."""
-    tasks, begin = tasks_of(folder), time.time()
+    tasks, begin = tasks_of(folder, pairs), time.time()
     for at, job in enumerate(jobs):
         if (cache / job.file).exists() or time.time() - begin > limit:
             continue
@@ -229,9 +361,9 @@ def run(jobs: list[Job], folder: Path, cache: Path, limit: float) -> None:
         started = time.time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = predict_all(data, job)
+            found = predict_all(data, job, more)
         part = cache / f".{os.getpid()}.npz"
-        np.savez(part, **found)
+        np.savez_compressed(part, **found)
         part.replace(cache / job.file)
         done = f"{at + 1} of {len(jobs)}, {time.time() - started:.0f} s"
         print(f"{done}: {job}", file=sys.stderr, flush=True)
@@ -293,9 +425,9 @@ def stacked(found: Any, listed: list[Any]) -> np.ndarray:
     return mixture.mix(found["test"][place].astype(float))
 
 
-def cells(jobs: list[Job], folder: Path, cache: Path) -> pd.DataFrame:
+def cells(jobs: list[Job], folder: Path, cache: Path, pairs: bool = False) -> pd.DataFrame:
     """One row for each way of each job."""
-    tasks, rows = tasks_of(folder), []
+    tasks, rows = tasks_of(folder, pairs), []
     for job in jobs:
         if not (cache / job.file).exists():
             continue
@@ -362,9 +494,30 @@ def report(cell: pd.DataFrame, few: float = 10.0) -> None:
         print(f"\nTime of a fit, all candidates refitted: median {cost.median():.0f} plain fits.")
 
 
-def tasks_of(folder: Path) -> dict[str, Any]:
-    """Tasks by name."""
-    return {task["name"]: task for task in json.loads((folder / "tasks.json").read_text())}
+def tasks_of(folder: Path, pairs: bool = False) -> dict[str, Any]:
+    """Tasks by name; with ``pairs`` from every domain of a file of classes to every other one."""
+    listed = json.loads((folder / "tasks.json").read_text())
+    if not pairs:
+        return {task["name"]: task for task in listed}
+    found = {}
+    for file in sorted({t["file"] for t in listed if t["kind"] == "classification"}):
+        domains = sorted(pd.read_parquet(folder / file, columns=["domain"]).domain.unique())
+        for a in domains:
+            for b in domains:
+                name = f"{file.split('.')[0]}:{a}:{b}"
+                if a != b:
+                    found[name] = {
+                        "name": name, "file": file, "kind": "classification",
+                        "source": [a], "target": [b],
+                    }  # fmt: skip
+    return found
+
+
+def share_of(jobs: list[Job], shard: str) -> list[Job]:
+    """A share "i/n" of the jobs, then the other shares from their ends, to help those behind."""
+    at, number = map(int, shard.split("/"))
+    others = [jobs[(at + k) % number :: number][::-1] for k in range(1, number)]
+    return jobs[at::number] + [job for share in others for job in share]
 
 
 def main() -> None:
@@ -382,6 +535,9 @@ def main() -> None:
     parser.add_argument("--task", nargs="*", help="some tasks")
     parser.add_argument("--limit", type=float, default=np.inf, help="seconds of fitting")
     parser.add_argument("--run", action="store_true", help="only fill the cache")
+    parser.add_argument("--shard", default="0/1", help="i/n: of n processes that share a cache")
+    parser.add_argument("--pairs", action="store_true", help="from each domain to each other one")
+    parser.add_argument("--more", action="store_true", help="further candidates, fitted too")
     parser.add_argument("--csv", type=Path, help="write one row for each cell and way")
     parser.add_argument("--from-csv", type=Path, help="report stored cells")
     options = parser.parse_args()
@@ -389,8 +545,9 @@ def main() -> None:
         return report(pd.read_csv(options.from_csv))
     halves = ["choose"] if options.quick else (options.half or ["choose", "report"])
     files = [file for half in halves for file in (CHOOSE if half == "choose" else REPORT)]
-    some = options.task or list(tasks_of(options.data))
-    names = [name for name, task in tasks_of(options.data).items()
+    tasks = tasks_of(options.data, options.pairs)
+    some = options.task or list(tasks)
+    names = [name for name, task in tasks.items()
              if task["file"].split(".")[0] in files and name in some]  # fmt: skip
     few = ["trees"] if options.quick else options.base
     jobs = [
@@ -402,10 +559,11 @@ def main() -> None:
         for task in names
     ]
     options.cache.mkdir(parents=True, exist_ok=True)
-    run(jobs, options.data, options.cache, options.limit)
+    mine = share_of(jobs, options.shard)
+    run(mine, options.data, options.cache, options.limit, options.pairs, options.more)
     if options.run:
         return None
-    found = regrets(cells(jobs, options.data, options.cache))
+    found = regrets(cells(jobs, options.data, options.cache, options.pairs))
     if options.csv:
         kept = found[~found.way.isin(["intermediate", "class shares", "corrected"])]
         kept.drop(columns=["best", "both_loss"]).round(3).to_csv(options.csv, index=False)
