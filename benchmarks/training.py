@@ -5,7 +5,6 @@
     GIW_DATA=... python benchmarks/training.py cuda --quick   # 8 epochs instead of 400
     python benchmarks/training.py methods                     # a step of every method, on a GPU
     python benchmarks/training.py resnet                      # ResNet-18, on a GPU
-    python benchmarks/training.py fused                       # ResNet-18, fused_norm on and off
 
 Figures to be compared stand in one run, one after the other. On CUDA a time per step is the median
 over epochs of wall time; on the CPU it is the least over epochs of CPU seconds, all threads
@@ -27,16 +26,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from giw.nets.kernels.fused_norm import fuse_norms
-from giw.nets.kernels.precision import Precision, precision_for
+from giw.nets.kernels.precision import Precision
 from giw.nets.methods import GIW, METHODS, TrainOnly
-from giw.nets.methods.meta_gradient import (
-    goes_forward_mixed,
-    losses_of,
-    mean_gradient,
-    moved_params,
-    slope_along,
-)
 from giw.nets.models import LeNet5, build
 from giw.nets.training import (
     FunctionalNet,
@@ -364,66 +355,6 @@ def resnet(quick: bool, names: Sequence[str]) -> None:
         say(f"{name} (ms), ratio to plain", f"{ms:.2f}  {ms / plain:.2f}")
 
 
-def fused(quick: bool, names: Sequence[str]) -> None:
-    """ResNet-18 with batch normalisation by torch and by this package's kernels, in one run."""
-    setting = paper_setting("cifar20", "iii", "support")
-    data = first_rows(random_problem(setting, 0, "cuda"), 5_120).without_test()
-    module = nets(setting, [data])
-    config = replace(CONFIG, epochs=3 if quick else 6)
-    print(f"\nResNet-18, 32 × 32, batch 256, bfloat16, {torch.cuda.get_device_name()}")
-    for name in ("train_only", *names):
-        ms = [
-            step_ms(METHODS[name](), module, [data], replace(config, fused_norm=on))
-            for on in (False, True)
-        ]
-        say(
-            f"{name}: by torch, fused (ms), ratio", f"{ms[0]:.2f}  {ms[1]:.2f}  {ms[0] / ms[1]:.2f}"
-        )
-    for name, errors in rounding(module[0], data).items():
-        say(
-            f"{name}: distance to float32 of gradient, slopes, Reweight's weights",
-            "  ".join(f"{error:.4f}" for error in errors),
-        )
-
-
-def rounding(module: nn.Module, data: Tensors, n: int = 256) -> dict[str, tuple[float, ...]]:
-    """How far bfloat16 leads from float32, relative, with torch's normalisation and the kernels'.
-
-    Of the validation gradient, of the training losses' slopes along it, and of the weights that
-    Reweight makes of them (sum of absolute differences; weights sum to one).
-    """
-    device = data.x_train.device
-    rows = data.x_train[:n], data.y_train[:n]
-    rows_val = data.x_val[:n], data.y_val[:n]
-
-    def found(precision: str, on: bool) -> tuple[Tensor, Tensor, Tensor]:
-        form = copy.deepcopy(module).train()
-        fuse_norms(form, on)
-        how = precision_for(precision, form, device)
-        net = FunctionalNet(form, how)
-        params = net.params()
-        moved = moved_params(params)
-        with how.forward(device), how.products():
-            way = mean_gradient(losses_of(net, params, *rows_val), moved)
-            slopes = slope_along(
-                losses_of(net, params, *rows), moved, way, mixed=goes_forward_mixed(net)
-            )
-        gain = slopes.clamp(min=0)
-        return torch.cat([g.flatten() for g in way.values()]), slopes, gain / gain.sum()
-
-    exact = found("float32", False)
-
-    def errors(on: bool) -> tuple[float, ...]:
-        gradient, slopes, weights = found("auto", on)
-        return (
-            float((gradient - exact[0]).norm() / exact[0].norm()),
-            float((slopes - exact[1]).norm() / exact[1].norm()),
-            float((weights - exact[2]).abs().sum()),
-        )
-
-    return {"by torch": errors(False), "fused": errors(True)}
-
-
 def multiplications(module: nn.Module) -> float:
     """Of one 32 × 32 image going forward through convolutions and linear layers."""
     counts: list[float] = []
@@ -478,7 +409,7 @@ def ceilings() -> tuple[float, float]:
     return 2 * 8192**3 / product * 1e3, 2 * 2**30 / copy * 1e3
 
 
-CHOSEN = {"methods": methods, "resnet": resnet, "fused": fused}  # for methods by name
+CHOSEN = {"methods": methods, "resnet": resnet}  # for methods by name
 
 
 def main() -> None:
@@ -486,7 +417,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["cpu", "cuda", *CHOSEN])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--method", nargs="*", default=TEN, help="for methods, resnet and fused")
+    parser.add_argument("--method", nargs="*", default=TEN, help="for methods and resnet")
     args = parser.parse_args()
     print(f"torch {torch.__version__}")
     if args.what in CHOSEN:

@@ -362,7 +362,6 @@ def diagnosis_of_text() -> Values:
 
 METHODS = ("giw", "diw", "r_diw", "reweight", "mw_net", "ccsa", "dann", "val_only")
 METHODS += ("pretrain_val", "pooled", "train_only", "giw_unsplit", "giw_plus", "pooled_plus")
-METHODS += ("dfr", "surgical")
 
 
 def record_values(record: Any, test: torch.Tensor) -> Values:

@@ -23,8 +23,6 @@ NAMES = {
     "giw_published": "GIW (published)",
     "diw_published": "DIW (published)",
     "pooled_plus": "Pooled, same help",
-    "dfr": "DFR",
-    "surgical": "Surgical",
 }
 DATASETS = {"mnist": "MNIST", "color_mnist": "Color-MNIST", "cifar20": "CIFAR-20"}
 VARIANTS = {
@@ -82,8 +80,6 @@ STYLES = {
     "giw_published": Style(VERMILION, "-."),
     "diw_published": Style(BLUE, "-."),
     "pooled_plus": Style(GREY, "-."),
-    "dfr": Style(PINK, "--"),
-    "surgical": Style(PINK, ":"),
 }
 SPARE = [Style(c, d) for d in (":", "-.") for c in (VIOLET, GOLD, GREEN, PINK, BLUE, GREY)]
 

@@ -8,18 +8,15 @@ from tests.nets.training.toy import toy_net
 from torch import nn
 from torch.func import vmap
 
-from giw.nets.kernels import fused_norm
 from giw.nets.methods import MWNet, Reweight, TrainOnly
 from giw.nets.methods.meta_gradient import (
     agreement_weights,
-    goes_forward_mixed,
     loss_weights,
     losses_of,
     mean_gradient,
     moved_params,
     slope_along,
 )
-from giw.nets.models import ResNet18
 from giw.nets.training import FunctionalNet, State
 
 ROADS = [slope_along, slope_by_pulling_back]
@@ -74,8 +71,7 @@ def test_looking_ahead_leaves_running_statistics_alone(road):
         assert torch.equal(value, before[name])
 
 
-@pytest.mark.parametrize("mixed", [False, True])
-def test_mixed_precision_goes_into_a_derivative_only_where_asked(mixed):
+def test_slopes_are_computed_in_float32_within_mixed_precision():
     seen = []
 
     def losses(moved):
@@ -84,22 +80,9 @@ def test_mixed_precision_goes_into_a_derivative_only_where_asked(mixed):
 
     one = {"p": torch.ones(3)}
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        slope = slope_along(losses, one, {"p": torch.arange(3.0)}, mixed=mixed)
-    assert seen == [mixed]
+        slope = slope_along(losses, one, {"p": torch.arange(3.0)})
+    assert seen == [False]
     torch.testing.assert_close(slope, 2 * torch.arange(3.0))
-
-
-def test_only_nets_whose_norms_have_kernels_go_forward_mixed(monkeypatch):
-    fused, plain = ResNet18(2).train(), normalised_net()
-    fused_norm.fuse_norms(fused, True)
-    assert not goes_forward_mixed(FunctionalNet(fused))  # on the CPU
-    monkeypatch.setattr(fused_norm, "reaches", lambda tensor: True)
-    assert goes_forward_mixed(FunctionalNet(fused))
-    assert not goes_forward_mixed(FunctionalNet(plain))
-    assert not goes_forward_mixed(FunctionalNet(nn.Sequential(fused, plain)))
-    assert not goes_forward_mixed(FunctionalNet(toy_net()))  # nothing to go by
-    assert not goes_forward_mixed(FunctionalNet(fused.eval()))
-    assert not goes_forward_mixed(FunctionalNet(ResNet18(2).train()))  # not switched on
 
 
 # Reweight

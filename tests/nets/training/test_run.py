@@ -8,7 +8,6 @@ from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 
 from giw.nets.augmentation import Augmentation
-from giw.nets.kernels.fused_norm import FusableNorm
 from giw.nets.methods import GIW, METHODS, Pooled, PretrainVal, TrainOnly, ValOnly
 from giw.nets.models import MLP, initialised
 from giw.nets.training import (
@@ -205,25 +204,6 @@ def test_half_of_the_numbers_can_be_bfloat16_on_cpu():
     assert values(mixed.module).dtype == torch.float32
     assert not torch.equal(values(mixed.module), values(full.module))
     torch.testing.assert_close(values(mixed.module), values(full.module), rtol=0.1, atol=0.02)
-
-
-@pytest.mark.parametrize("on", [False, True])
-def test_fused_normalisation_is_switched_in_the_net_that_trains_alone(on, monkeypatch):
-    """The user's net and the trained copy stay as they are."""
-    seen = set()
-
-    def note(layer, x, shortcut):
-        seen.add(layer.fused)
-        return False
-
-    monkeypatch.setattr(FusableNorm, "_fuses", note)
-    module = nn.Sequential(
-        nn.Unflatten(1, (2, 1, 1)), FusableNorm(2), nn.Flatten(), nn.Linear(2, 2)
-    )
-    record = train(TrainOnly(), module, toy_tensors(), replace(CONFIG, fused_norm=on))
-    assert seen == {on}
-    assert not module[1].fused
-    assert not record.module[1].fused
 
 
 def test_only_the_last_epochs_are_tested_where_no_more_is_asked():

@@ -1,15 +1,7 @@
 """Ways to train a net on two samples, by name."""
 
 from giw.nets.methods.alignment import CCSA, DANN
-from giw.nets.methods.baselines import (
-    DFR,
-    Pooled,
-    PooledPlus,
-    PretrainVal,
-    Surgical,
-    TrainOnly,
-    ValOnly,
-)
+from giw.nets.methods.baselines import Pooled, PooledPlus, PretrainVal, TrainOnly, ValOnly
 from giw.nets.methods.diw import DIW, RDIW, GIWUnsplit
 from giw.nets.methods.giw import GIW
 from giw.nets.methods.giw_plus import GIWPlus
@@ -21,7 +13,6 @@ METHODS: dict[str, type] = {
     for method in (
         *(GIW, DIW, RDIW, Reweight, MWNet, CCSA, DANN),
         *(ValOnly, PretrainVal, Pooled, TrainOnly, GIWUnsplit, GIWPlus, PooledPlus),
-        *(DFR, Surgical),
     )
 }
 
@@ -34,7 +25,7 @@ def method_named(name: str, **settings: object) -> Method:
 
 
 __all__ = [
-    "CCSA", "DANN", "DFR", "DIW", "GIW", "METHODS", "RDIW", "GIWPlus", "GIWUnsplit", "MWNet",
-    "Pooled", "PooledPlus", "PretrainVal", "Reweight", "Surgical", "TrainOnly", "ValOnly",
+    "CCSA", "DANN", "DIW", "GIW", "METHODS", "RDIW", "GIWPlus", "GIWUnsplit", "MWNet",
+    "Pooled", "PooledPlus", "PretrainVal", "Reweight", "TrainOnly", "ValOnly",
     "method_named",
 ]  # fmt: skip

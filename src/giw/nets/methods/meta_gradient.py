@@ -40,16 +40,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import grad, jvp, vjp
 
 from giw.checks import check_positive
-from giw.nets.kernels.fused_norm import norms_are_fused
 from giw.nets.methods.plain import Perceptron, PlainMethod
 from giw.nets.training import (
     Batch,
@@ -84,7 +82,7 @@ def agreement_weights(net: Net, params: Params, batch: Batch) -> Tensor:
     moved = moved_params(params)
     downhill = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), moved)
     train = losses_of(net, params, batch.x, batch.y)
-    gain = slope_along(train, moved, downhill, mixed=goes_forward_mixed(net)).clamp(min=0)
+    gain = slope_along(train, moved, downhill).clamp(min=0)
     total = gain.sum()
     return gain / torch.where(total > 0, total, 1.0)
 
@@ -143,7 +141,7 @@ class MWNet(PlainMethod):
         (step,) = pull(weight / len(losses))
         ahead = {name: p - self.virtual_step * step[name] for name, p in moved.items()}
         downhill = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), ahead)
-        return slope_along(train, moved, downhill, mixed=goes_forward_mixed(net))
+        return slope_along(train, moved, downhill)
 
     def _scaled(self, weight: Tensor) -> Tensor:
         return weight / weight.mean() if self.normalise else weight  # a sigmoid is never zero
@@ -175,28 +173,16 @@ def mean_gradient(losses: LossesOf, moved: Params) -> Params:
     return {k: g.detach() for k, g in grad(lambda p: losses(p).mean())(moved).items()}
 
 
-def slope_along(
-    losses: LossesOf, moved: Params, direction: Params, *, mixed: bool = False
-) -> Tensor:
+def slope_along(losses: LossesOf, moved: Params, direction: Params) -> Tensor:
     """Inner product of each sample's gradient with a direction, (n,), itself without one.
 
     In forward mode: about two forward passes, nothing kept. The other road, the gradient of a
     gradient, leads to the same numbers, but through derivatives of convolutions that libraries
     have slow kernels for: twenty plain steps of ResNet-18 on a GPU.
 
-    With ``mixed`` the derivative may be computed in the mixed precision that surrounds the call,
-    see :func:`goes_forward_mixed`.
+    In float32: the forward derivative of torch's batch normalisation is float32 even where its
+    value is bfloat16, and the next convolution refuses the pair.
     """
     device = next(iter(moved.values())).device.type
-    with nullcontext() if mixed else torch.autocast(device, enabled=False):
+    with torch.autocast(device, enabled=False):
         return jvp(losses, (moved,), (direction,))[1].detach()
-
-
-def goes_forward_mixed(net: Net) -> bool:
-    """Whether a net's forward derivative exists in mixed precision.
-
-    That of torch's batch normalisation is float32 even where its value is bfloat16, and the next
-    convolution refuses the pair.
-    """
-    module = getattr(net, "module", None)
-    return isinstance(module, nn.Module) and norms_are_fused(module)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 
 from giw.nets.images import unit_pixels
-from giw.nets.kernels.fused_norm import FusableNorm
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # width and stride of the first block
 
@@ -18,17 +17,17 @@ class _Block(nn.Module):
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
-        self.norm1 = FusableNorm(width)
+        self.norm1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
-        self.norm2 = FusableNorm(width)
+        self.norm2 = nn.BatchNorm2d(width)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or before != width:
             projection = nn.Conv2d(before, width, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(projection, FusableNorm(width))
+            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        z: Tensor = self.norm1(self.conv1(x), relu=True)
-        out: Tensor = self.norm2(self.conv2(z), self.shortcut(x), relu=True)
+        z = self.norm1(self.conv1(x)).relu()
+        out: Tensor = (self.norm2(self.conv2(z)) + self.shortcut(x)).relu()
         return out
 
 
@@ -55,7 +54,7 @@ class ResNet18(nn.Module):
     def __init__(self, n_classes: int, channels: int = 3) -> None:
         super().__init__()
         self.stem = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
-        self.norm = FusableNorm(64)
+        self.norm = nn.BatchNorm2d(64)
         before, stages = 64, []
         for width, stride in STAGES:
             stages.append(nn.Sequential(_Block(before, width, stride), _Block(width, width, 1)))
@@ -75,7 +74,7 @@ class ResNet18(nn.Module):
         return last.mean((2, 3))
 
     def _after_stages(self, x: Tensor) -> Iterator[Tensor]:
-        z: Tensor = self.norm(self.stem(unit_pixels(x)), relu=True)  # (n, 64, 32, 32)
+        z: Tensor = self.norm(self.stem(unit_pixels(x))).relu()  # (n, 64, 32, 32)
         for stage in self.stages:
             z = stage(z)
             yield z

@@ -49,10 +49,6 @@ class TrainingConfig:
     cuda_graph : bool, default=True
         On CUDA, record a step once and replay it. A method or net that must look at values on
         the host needs False.
-    fused_norm : bool, default=True
-        On CUDA in bfloat16, let kernels of this package do batch normalisation, shortcuts and ReLU
-        of :class:`giw.nets.models.ResNet18`, and its forward derivatives in bfloat16 too. Numbers
-        differ by rounding. Everywhere else it makes no difference.
     """
 
     epochs: int = 100
@@ -69,7 +65,6 @@ class TrainingConfig:
     test_last: int | None = None
     precision: str = "auto"
     cuda_graph: bool = True
-    fused_norm: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be trained with."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from giw.nets.devices import threads_for
-from giw.nets.kernels.fused_norm import fuse_norms
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
 from giw.nets.training.batches import (
@@ -376,7 +375,6 @@ class Run:
         precision = precision_for(self.config.precision, module, self.device, stacked=self.stacked)
         products = self.stacked or self.device.type == "cuda"
         form = by_products(module) if products else copy.deepcopy(module)
-        fuse_norms(form, self.config.fused_norm)
         self.net = FunctionalNet(form.train(), precision)
         if self.ranks is not None:
             self.net = ShardedNet(form, precision, group=self.ranks)
