@@ -6,7 +6,7 @@ job, so that a run that was stopped goes on where it was.
 
     python benchmarks/companion.py fit --data DIR --out OUT                  all jobs, an hour
     python benchmarks/companion.py fit --data DIR --out OUT --shard 3/16     every sixteenth job
-    python benchmarks/companion.py fit --data DIR --out OUT --half choose    tables settings are chosen on
+    python benchmarks/companion.py fit --data DIR --out OUT --half choose  five tables
     python benchmarks/companion.py show --out OUT                            every figure
 """
 
@@ -26,13 +26,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-import natural
 import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 import giw
+import natural
 from giw.estimators.fitting import predictions
 from giw.tables import Encoder
 
@@ -136,7 +136,7 @@ def of_labels(data: natural.Drawn, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, 1])
     found = {"before": float((before.predict(X_test) == y_test).mean())}
     found["left_out"] = before.left_out_score_["stack"]
-    for name, (rows, weight) in choices(before, data, X_pool, rng).items():
+    for name, (rows, _) in choices(before, data, X_pool, rng).items():
         X_val = pd.concat([data.X_val, X_pool.iloc[rows]], ignore_index=True)
         y_val = np.r_[data.y_val, y_pool[rows]]
         after = stack(data, X_val, y_val, seed)
