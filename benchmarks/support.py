@@ -1,21 +1,22 @@
 """How good is the split into inside and outside the training support, on honest validation data?
 
-Two steps. ``features`` trains one small net per setting and draw and keeps, outside the repository,
-what the split sees: pixels and the outputs of the hidden layers. ``rates`` splits them, each
-representation on its own and all of them together, and writes one row per setting and draw.
-``photographs`` makes features of CIFAR images, and ``speed`` measures seconds and memory.
+``images`` trains one small net per setting and draw, splits pixels and outputs of its hidden
+layers, each representation on its own and all of them together, and writes one row; with
+``--cache`` the features are kept, and a second run only splits. ``photographs`` does so for CIFAR
+images with a small convolutional net, ``tables`` splits natural tables, and ``speed`` measures
+seconds and memory.
 
-    python benchmarks/support.py features --data DATA --cache CACHE     # resumable, an hour or two
-    python benchmarks/support.py photographs --data DATA --cache CACHE
-    python benchmarks/support.py rates --cache CACHE                    # a few minutes
-    python benchmarks/support.py speed
+    python benchmarks/support.py images --data DATA --jobs 16          # resumable; minutes
+    python benchmarks/support.py photographs --data DATA --device cuda
+    python benchmarks/support.py tables --data DATA
+    python benchmarks/support.py speed --data DATA
     python benchmarks/support.py show
 
-DATA holds ``mnist/`` and ``cifar100/``; Fashion-MNIST is taken from ``--fashion``,
+DATA holds ``mnist/``, ``cifar100/`` and ``natural/``; Fashion-MNIST is taken from ``--fashion``,
 where Debian's package ``dataset-fashion-mnist`` puts it. What is missing is skipped, and said.
 
-Draws 100 and above are for development (digits and Fashion in grey): every choice was made on
-them. Draws 0 to 9 are reported.
+Draws 100 and above are for development (all but coloured Fashion): every choice was made on them.
+Draws 0 to 9 are reported.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ import argparse
 import csv
 import gzip
 import itertools
+import json
 import resource
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
@@ -38,6 +42,10 @@ from torch import nn
 from torch.nn import functional
 
 import giw
+from giw.nets.methods import GIW
+from giw.nets.models import LeNet5
+from giw.nets.training import Evidence, Tensors, TrainingConfig
+from giw.nets.training import train as train_giw
 
 FASHION = Path("/usr/share/datasets/fashion-mnist")
 N_TRAIN, N_HELD_OUT, N_VAL, N_TARGET = 10_000, 2_000, 200, 2_000
@@ -46,6 +54,12 @@ EPOCHS, BATCH, RATE = 10, 256, 5e-4
 SHIFTS = ("none", "noise", "prior")
 FIRST_OF_DEVELOPMENT = 100  # draws from here on are for choices, those below for reports
 CIFAR_DRAWS, CIFAR_EPOCHS = 3, 12
+TABLE_DRAWS = 3
+COLUMNS = (
+    "setting", "draw", "false_inside", "false_outside", "auroc", "single_false_inside",
+    "single_auroc", "alpha", "true_alpha", "share", "share_low", "share_high", "true_share",
+    "seconds", "single_least_false_inside", "single_best_auroc",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,8 @@ class Setting:
     @property
     def weight_decay(self) -> float:
         """Of Adam, as the paper has it for its data sets."""
+        if self.images == "cifar":
+            return 1e-4
         if not self.colored:
             return 0.005
         return 1e-5 if self.shift == "prior" else 0.002
@@ -81,6 +97,7 @@ SETTINGS = tuple(
     )
     for shift in SHIFTS
 )
+PHOTOGRAPHS = Setting("cifar", "iii", colored=False, shift="none")
 
 
 @dataclass(frozen=True)
@@ -208,30 +225,34 @@ def small(maps: torch.Tensor) -> torch.Tensor:
     return maps.mean(dim=(2, 3)) if maps[0].numel() > 1024 else maps.flatten(1)
 
 
-def train(net: nn.Module, dealt: Deal, *, epochs: int, weight_decay: float, flip: bool) -> None:
+def train(
+    net: nn.Module, dealt: Deal, *, epochs: int, weight_decay: float, flip: bool, device: str
+) -> None:
     """Plain training on the training rows that are not held out."""
-    x, y = torch.as_tensor(dealt.x[: N_TRAIN - N_HELD_OUT]), torch.as_tensor(dealt.y)
+    x = torch.as_tensor(dealt.x[: N_TRAIN - N_HELD_OUT], device=device)
+    y = torch.as_tensor(dealt.y, device=device)
+    net.to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(net.parameters(), lr=RATE, weight_decay=weight_decay)
-    net.to(memory_format=torch.channels_last)
     for _ in range(epochs):
-        for rows in torch.randperm(len(x)).split(BATCH):
+        for rows in torch.randperm(len(x)).to(device).split(BATCH):
             images = x[rows]
             if flip:
-                images = torch.where(torch.rand(len(rows), 1, 1, 1) < 0.5, images, images.flip(3))
+                turned = torch.rand(len(rows), 1, 1, 1, device=device) < 0.5
+                images = torch.where(turned, images, images.flip(3))
             optimizer.zero_grad()
             functional.cross_entropy(net(images), y[rows]).backward()
             optimizer.step()
     net.eval()
 
 
-def extract(net: nn.Module, x: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
+def extract(net: nn.Module, x: NDArray[np.uint8], device: str) -> dict[str, NDArray[np.float32]]:
     """All layers, channels last and in blocks of 256."""
     with torch.no_grad():
         parts = [
-            net.layers(block.contiguous(memory_format=torch.channels_last))
+            net.layers(block.to(device).contiguous(memory_format=torch.channels_last))
             for block in torch.as_tensor(x).split(256)
         ]
-    return {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
+    return {name: torch.cat([part[name] for part in parts]).cpu().numpy() for name in parts[0]}
 
 
 def cifar_deal(data: Path, seed: int) -> Deal:
@@ -251,66 +272,77 @@ def cifar_deal(data: Path, seed: int) -> Deal:
     return Deal(np.ascontiguousarray(x[rows]), coarse[rows], np.isin(fine[target], known), 20)
 
 
-def make_features(args: argparse.Namespace) -> None:
+def images(args: argparse.Namespace) -> None:
     """One net per setting and draw; draws on the outside, so that what is there is even."""
-    torch.set_num_threads(1)
-    args.cache.mkdir(parents=True, exist_ok=True)
-    for seed in args.draws:
-        for setting in SETTINGS:
-            if seed >= FIRST_OF_DEVELOPMENT and setting.colored:
-                continue
-            path = args.cache / f"{setting.name}-{seed}.npz"
-            if path.exists() or (args.only and not setting.name.startswith(args.only)):
-                continue
-            try:
-                x, group = read_images(setting.images, args.data, args.fashion)
-            except FileNotFoundError as error:
-                print(f"{setting.name} skipped: {error}")
-                continue
-            start = time.perf_counter()
-            dealt = deal(setting, x, group, seed)
-            torch.manual_seed(1000 * seed + SETTINGS.index(setting))
-            net = LeNet(dealt.x.shape[1], dealt.n_classes)
-            train(net, dealt, epochs=EPOCHS, weight_decay=setting.weight_decay, flip=False)
-            keep(path, dealt, extract(net, dealt.x))
-            print(f"{path.name}: {time.perf_counter() - start:.0f} s", flush=True)
+    run(
+        args,
+        [
+            (setting, seed)
+            for seed in args.draws
+            for setting in SETTINGS
+            if seed < FIRST_OF_DEVELOPMENT or not setting.colored or setting.images == "mnist"
+        ],
+    )
 
 
-def make_photographs(args: argparse.Namespace) -> None:
+def photographs(args: argparse.Namespace) -> None:
     """The same for photographs, fewer draws and a net with batch normalisation."""
+    run(args, [(PHOTOGRAPHS, seed) for seed in args.draws if seed % 100 < CIFAR_DRAWS])
+
+
+def run(args: argparse.Namespace, asked: list[tuple[Setting, int]]) -> None:
+    """Rows that are not there yet, several at a time."""
+    done = {(row["setting"], row["draw"]) for row in read_rows(args.out)}
+    todo = [
+        (setting, seed)
+        for setting, seed in asked
+        if (setting.name, str(seed)) not in done and setting.name.startswith(args.only)
+    ]
+    parallel = joblib.Parallel(n_jobs=args.jobs, return_as="generator_unordered")
+    for row in parallel(joblib.delayed(row_of)(args, *job) for job in todo):
+        if row is not None:
+            append(args.out, row)
+            print(row["setting"], row["draw"], flush=True)
+
+
+def row_of(args: argparse.Namespace, setting: Setting, seed: int) -> dict[str, object] | None:
+    """Train a net, split what it sees, count; None where the images are not there."""
     torch.set_num_threads(1)
-    for seed in [seed for seed in args.draws if seed < CIFAR_DRAWS]:
-        path = args.cache / f"cifar-iii-none-{seed}.npz"
-        if path.exists():
-            continue
-        start = time.perf_counter()
+    path = args.cache and args.cache / f"{setting.name}-{seed}.npz"
+    if path and path.exists():
+        data = dict(np.load(path))
+    else:
+        try:
+            data = features(setting, seed, args)
+        except FileNotFoundError as error:
+            print(f"{setting.name} skipped: {error}")
+            return None
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(".part.npz")  # what has the right name is whole
+            np.savez(part, **data)
+            part.rename(path)
+    return {"setting": setting.name, "draw": seed} | rates_of(data)
+
+
+def features(setting: Setting, seed: int, args: argparse.Namespace) -> dict[str, NDArray[Any]]:
+    """Pixels and hidden layers of training and target rows, labels and the truth."""
+    if setting == PHOTOGRAPHS:
         dealt = cifar_deal(args.data, seed)
         torch.manual_seed(seed)
-        net = SmallNet(dealt.n_classes)
-        train(net, dealt, epochs=CIFAR_EPOCHS, weight_decay=1e-4, flip=True)
-        keep(path, dealt, extract(net, dealt.x))
-        print(f"{path.name}: {time.perf_counter() - start:.0f} s", flush=True)
-
-
-def keep(path: Path, dealt: Deal, layers: dict[str, NDArray[np.float32]]) -> None:
-    """Write under another name first, so that what is there is whole."""
+        net: nn.Module = SmallNet(dealt.n_classes)
+        epochs, flip = CIFAR_EPOCHS, True
+    else:
+        dealt = deal(setting, *read_images(setting.images, args.data, args.fashion), seed)
+        torch.manual_seed(1000 * seed + SETTINGS.index(setting))
+        net = LeNet(dealt.x.shape[1], dealt.n_classes)
+        epochs, flip = EPOCHS, False
+    train(
+        net, dealt, epochs=epochs, weight_decay=setting.weight_decay, flip=flip, device=args.device
+    )
     pixels = dealt.x.reshape(len(dealt.x), -1)
-    part = path.with_suffix(".part.npz")
-    np.savez(part, input=pixels, y=dealt.y, inside=dealt.inside, **layers)
-    part.rename(path)
-
-
-def rates(args: argparse.Namespace) -> None:
-    """Split what is cached, count errors on target points, append rows that are not there yet."""
-    done = {(row["setting"], row["draw"]) for row in read_rows(args.out)}
-    for path in sorted(args.cache.glob("*-*-*-*.npz")):
-        setting, _, draw = path.stem.rpartition("-")
-        if ".part" in path.name or (setting, draw) in done or int(draw) not in args.draws:
-            continue
-        if args.only and not setting.startswith(args.only):
-            continue
-        append(args.out, {"setting": setting, "draw": draw} | rates_of(dict(np.load(path))))
-        print(f"{setting} {draw}", flush=True)
+    layers = extract(net, dealt.x, args.device)
+    return {"input": pixels, "y": dealt.y, "inside": dealt.inside} | layers
 
 
 def rates_of(data: dict[str, NDArray[Any]]) -> dict[str, object]:
@@ -368,7 +400,7 @@ def append(path: Path, row: dict[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists()
     with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, row, lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
         if new:
             writer.writeheader()
         writer.writerow(row)
@@ -395,6 +427,72 @@ def show(args: argparse.Namespace) -> None:
                   f" | {worst:.3f} | {covered}/{len(mine)} |")  # fmt: skip
 
 
+def tables(args: argparse.Namespace) -> None:
+    """Natural tables: rows that show what their source lacks, and source rows as a control.
+
+    false_inside counts target rows with an unseen class, or with an unseen category or missing
+    value in a column where at most a twentieth of source rows have one of their own; it has to be
+    zero. false_outside counts further source rows.
+    """
+    done = {(row["setting"], row["draw"]) for row in read_rows(args.out)}
+    for task in json.loads((args.data / "natural" / "tasks.json").read_text()):
+        frame = pd.read_parquet(args.data / "natural" / task["file"])
+        domain, label = frame.pop("domain").astype(str), frame.pop("label")
+        label = label.astype(str) if task["kind"] == "classification" else None
+        for seed in [seed for seed in args.draws if seed < TABLE_DRAWS]:
+            name = f"table-{task['name']}"
+            if (name, str(seed)) in done or not name.startswith(args.only):
+                continue
+            rng = np.random.default_rng([seed, 99])
+            source, target = (
+                rng.permutation(np.flatnonzero(domain.isin(task[side])))
+                for side in ("source", "target")
+            )
+            fit = source[: min(N_TRAIN - N_HELD_OUT, len(source) * 4 // 5)]
+            control = source[len(fit) :][:N_TARGET]
+            row = table_row(frame, label, fit, control, target[:N_TARGET])
+            append(args.out, {"setting": name, "draw": seed} | row)
+            print(name, seed, flush=True)
+
+
+def table_row(
+    frame: pd.DataFrame,
+    label: pd.Series[Any] | None,
+    fit: NDArray[np.int64],
+    control: NDArray[np.int64],
+    target: NDArray[np.int64],
+) -> dict[str, object]:
+    """Errors on one table; counted with pandas alone, not with the splitter's own rules."""
+    X, new = frame.iloc[fit], frame.iloc[target]
+    y = None if label is None else label.iloc[fit]
+    splitter = giw.SupportSplitter(random_state=0).fit(X, y)
+    split = splitter.split(new, None if label is None else label.iloc[target])
+    ordinary = splitter.split(frame.iloc[control], None if label is None else label.iloc[control])
+    unseen = np.zeros(len(new), dtype=bool)
+    if label is not None:
+        unseen |= ~label.iloc[target].isin(y).to_numpy()
+    alone, strange = np.zeros(len(X), dtype=bool), np.zeros(len(new), dtype=bool)
+    for name in X:
+        category = not pd.api.types.is_numeric_dtype(X[name])
+        key, new_key = (
+            part[name].astype(object).where(part[name].notna(), "missing")
+            if category
+            else part[name].isna()
+            for part in (X, new)
+        )
+        lone = key.map(key.value_counts()).to_numpy() == 1
+        if lone.mean() <= 0.05:  # rarer than the level: such a level says something
+            strange |= ~new_key.isin(key).to_numpy()
+            alone |= lone
+    unseen |= strange & (alone.mean() <= 0.05)
+    return {
+        "false_inside": f"{split.inside[unseen].mean():.4f}" if unseen.any() else "",
+        "false_outside": f"{1 - ordinary.inside.mean():.4f}",
+        "alpha": f"{split.alpha:.4f}",
+        "true_share": f"{1 - unseen.mean():.4f}",
+    }
+
+
 def speed(args: argparse.Namespace) -> None:
     """Seconds and memory of fit and split on matrices, each in this one process."""
     for n, d in ((60_000, 120), (1_000_000, 20)):
@@ -406,6 +504,44 @@ def speed(args: argparse.Namespace) -> None:
         took, cpu = time.perf_counter() - start, time.process_time() - cpu
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(f"{n:,} x {d}: {took:.1f} s, {cpu:.1f} CPU s, at most {most:.2f} GB", flush=True)
+    colored_epoch(args)
+
+
+class Timed(GIW):
+    """GIW that says what its split took."""
+
+    def split(self, evidence: Evidence) -> giw.SupportSplit:
+        """The default split, timed."""
+        start = clock(evidence.x_train.device)
+        split = super().split(evidence)
+        print(f"split: {clock(evidence.x_train.device) - start:.1f} s", flush=True)
+        return split
+
+
+def clock(device: Any) -> float:
+    """CPU seconds of all threads, or wall time where another device does the work."""
+    if torch.device(device).type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def colored_epoch(args: argparse.Namespace) -> None:
+    """The default split of 59,980 coloured images against epochs of GIW, in one run."""
+    x, y = read_images("mnist", args.data, args.fashion)
+    red = np.zeros((len(x), 3, 32, 32), np.uint8)
+    red[:, 0, 2:30, 2:30] = x
+    images, label = torch.as_tensor(red, device=args.device), torch.as_tensor(y, device=args.device)
+    train_rows, val_rows = slice(0, 59_980), slice(59_980, 60_000)
+    data = Tensors(images[train_rows], label[train_rows], images[val_rows], label[val_rows])
+    ends = [clock(args.device)]
+
+    def on_epoch(phase: str, epoch: int, values: dict[str, float]) -> None:
+        ends.append(clock(args.device))
+        print(f"{phase}ing, epoch {epoch + 1}: {ends[-1] - ends[-2]:.1f} s", flush=True)
+
+    config = TrainingConfig(epochs=3, pretrain_epochs=1)
+    train_giw(Timed(), LeNet5(channels=3, n_classes=10), data, config, on_epoch=on_epoch)
 
 
 def numbers(text: str) -> list[int]:
@@ -415,9 +551,9 @@ def numbers(text: str) -> list[int]:
 
 
 COMMANDS = {
-    "features": make_features,
-    "photographs": make_photographs,
-    "rates": rates,
+    "images": images,
+    "photographs": photographs,
+    "tables": tables,
     "show": show,
     "speed": speed,
 }
@@ -429,7 +565,9 @@ def main() -> None:
     parser.add_argument("what", choices=tuple(COMMANDS))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fashion", type=Path, default=FASHION)
-    parser.add_argument("--cache", type=Path, default=Path("support-cache"))
+    parser.add_argument("--cache", type=Path, help="a folder in which features are kept")
+    parser.add_argument("--device", default="cpu", help="where nets are trained")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=Path("results/support.csv"))
     parser.add_argument("--draws", type=numbers, default=numbers("0:10,100:102"))
     parser.add_argument("--only", default="", help="settings whose name starts so")
