@@ -1,11 +1,11 @@
 """How strong a room's tests are: the share of small faults in its code that they notice.
 
-    python tools/mutants.py weights --n 60 --seed 0
+    python tools/mutants.py weights --n 100 --processes 2
 
-Every mutant is one change of one operator, comparison, condition or number, in a private copy of a
-commit, on a line that a fast test of the room runs; it is killed if one of the tests that run this
-line fails, or takes far more processor time than before. The row goes to tests/mutants.csv. Some
-survivors change nothing that a test could see; compare shares, do not chase the last one.
+Every mutant is one change of one operator, comparison, condition or number, in a private copy of
+the working tree, on a line that a fast test of the room runs; it is killed if one of the tests that
+run this line fails, or takes far more processor time than before. The row goes to
+tests/mutants.csv. Some survivors change nothing that a test could see.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import ast
 import csv
 import importlib
+import multiprocessing
 import os
 import random
 import resource
@@ -34,7 +35,6 @@ COLUMNS = (
     "room",
     "commit",
     "seed",
-    "skipped",
     "points",
     "not_run",
     "tried",
@@ -44,6 +44,7 @@ COLUMNS = (
 )
 LOADED_ONCE = ("numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "torch")
 NO_CPU = ("_kernels.py",)  # Triton's language: no processor runs it
+TREE = Path()  # a process's own copy
 PYTEST = ["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
 SWAPS: dict[Any, Any] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
@@ -203,17 +204,17 @@ def in_order(mutant: Mutant, names: set[str], tests: Sequence[str]) -> list[str]
     return sorted(names - {""}, key=lambda name: (f"/{mirror}::" not in name, name))
 
 
-def copy_of(commit: str, folder: Path) -> None:
-    """All files of a commit."""
-    archive = subprocess.run(
-        ["git", "-C", str(REPOSITORY), "archive", commit], check=True, capture_output=True
-    )
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+def copy_of_tree() -> Path:
+    """A private copy of the working tree."""
+    tree = Path(tempfile.mkdtemp(prefix="mutants-"))
+    no_code = shutil.ignore_patterns(".*", "results", "__pycache__", "*.egg-info")
+    shutil.copytree(REPOSITORY, tree, ignore=no_code, dirs_exist_ok=True)
+    return tree
 
 
 def measure(args: argparse.Namespace, tree: Path) -> dict[str, object]:
-    """Try mutants one by one until there are enough or time is up."""
-    began, spent = time.monotonic(), os.times()
+    """Try mutants, each process its share, until there are enough or time is up."""
+    ends, spent = time.monotonic() + 60 * args.minutes, os.times()
     run_by = tests_by_line(tree, args.source, args.tests)
     after = os.times()
     cpu = (after.children_user + after.children_system) - (
@@ -227,19 +228,24 @@ def measure(args: argparse.Namespace, tree: Path) -> dict[str, object]:
             every = mutants_of(path, name)
             here = [m for m in every if m.line in run_by.get(name, {})]
             points, not_run = points + here, not_run + len(every) - len(here)
-    chosen = random.Random(args.seed).sample(points, min(args.n, len(points)))[args.skip :]
+    chosen = random.Random(args.seed).sample(points, min(args.n, len(points)))
     print(f"{len(points)} points, {not_run} more on lines that no fast test runs; {cpu:.0f} s CPU")
+    jobs = [
+        (m, in_order(m, run_by[m.file][m.line], args.tests), 20 + 2 * cpu, ends) for m in chosen
+    ]
     survivors: dict[str, list[str]] = defaultdict(list)
     tried = 0
-    for tried, mutant in enumerate(chosen, start=1):
-        tests = in_order(mutant, run_by[mutant.file][mutant.line], args.tests)
-        killed = try_one(tree, mutant, tests, limit=20 + 2 * cpu, stamp=tried)
-        if not killed:
-            survivors[mutant.file].append(f"{mutant.line} {mutant.words}")
-        how = "killed" if killed else "SURVIVED"
-        print(f"{tried:3} {how:8} {mutant.file}:{mutant.line} {mutant.words}", flush=True)
-        if time.monotonic() - began > 60 * args.minutes:
-            break
+    with multiprocessing.get_context("fork").Pool(args.processes, own_tree) as pool:
+        for mutant, killed in pool.imap_unordered(try_one, jobs):
+            if killed is None:
+                continue
+            tried += 1
+            if not killed:
+                survivors[mutant.file].append(f"{mutant.line} {mutant.words}")
+            how = "killed" if killed else "SURVIVED"
+            print(f"{tried:3} {how:8} {mutant.file}:{mutant.line} {mutant.words}", flush=True)
+        pool.close()
+        pool.join()
     alive = sum(map(len, survivors.values()))
     listed = "; ".join(f"{file}: {', '.join(found)}" for file, found in sorted(survivors.items()))
     return {
@@ -248,19 +254,34 @@ def measure(args: argparse.Namespace, tree: Path) -> dict[str, object]:
     }  # fmt: skip
 
 
-def try_one(tree: Path, mutant: Mutant, tests: list[str], *, limit: float, stamp: int) -> bool:
-    """Whether a test notices."""
-    path = tree / mutant.file
+def own_tree() -> None:
+    """Give a process a copy of the code of its own."""
+    global TREE
+    TREE = copy_of_tree()
+    multiprocessing.util.Finalize(None, shutil.rmtree, (TREE,), exitpriority=1)
+
+
+def try_one(job: tuple[Mutant, list[str], float, float]) -> tuple[Mutant, bool | None]:
+    """Whether a test notices; None where time was up."""
+    mutant, tests, limit, ends = job
+    if time.monotonic() > ends:
+        return mutant, None
+    path = TREE / mutant.file
     source = path.read_text("utf-8")
     try:
         path.write_text(spoiled(source, mutant.place), "utf-8")
-        # another second for each, or Python takes the compiled file for this one's
-        os.utime(path, (10**9 + 2 * stamp, 10**9 + 2 * stamp))
-        code = pytest_in_child(tree, tests, cpu=limit)
+        forget_compiled(path)
+        code = pytest_in_child(TREE, tests, cpu=limit)
     finally:
         path.write_text(source, "utf-8")
-        os.utime(path, (10**9 + 2 * stamp + 1, 10**9 + 2 * stamp + 1))
-    return code != 0
+        forget_compiled(path)
+    return mutant, code != 0
+
+
+def forget_compiled(path: Path) -> None:
+    """Python knows compiled files by second and size: two faults of one second look the same."""
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
 
 
 def main() -> None:
@@ -269,10 +290,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("room")
-    parser.add_argument("--n", type=int, default=60, help="mutants to try (60)")
+    parser.add_argument("--n", type=int, default=100, help="mutants to try (100)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
-    parser.add_argument("--skip", type=int, default=0, help="of the sample, done before (0)")
-    parser.add_argument("--commit", default="HEAD", help="what to measure (HEAD)")
+    parser.add_argument("--processes", type=int, default=2, help="at a time (2)")
+    parser.add_argument("--commit", help="name in the row (that of the working tree)")
     parser.add_argument("--source", help="folder of the code (src/giw/ROOM)")
     parser.add_argument("--tests", nargs="*", help="folders or files of tests (tests/ROOM)")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many")
@@ -280,8 +301,8 @@ def main() -> None:
     args = parser.parse_args()
     args.source = args.source or f"src/giw/{args.room}"
     args.tests = args.tests or [f"tests/{args.room}"]
-    named = ["git", "-C", str(REPOSITORY), "rev-parse", "--short=12", args.commit]
-    commit = subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
+    named = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]
+    commit = args.commit or subprocess.run(named, capture_output=True, text=True).stdout.strip()
     os.environ |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in LOADED_ONCE:  # the same for every mutant, and most of the time of a short test
@@ -289,10 +310,9 @@ def main() -> None:
             importlib.import_module(name)
         except ImportError:
             continue
-    tree = Path(tempfile.mkdtemp(prefix="mutants-"))
+    tree = copy_of_tree()
     try:
-        copy_of(commit, tree)
-        row = {"room": args.room, "commit": commit, "seed": args.seed, "skipped": args.skip}
+        row = {"room": args.room, "commit": commit, "seed": args.seed}
         row |= measure(args, tree)
     finally:
         shutil.rmtree(tree)
