@@ -60,12 +60,40 @@ def encode_and_split(
     if len(z) < FEWEST_TRAINING_ROWS:
         return Encoded(encoder, z, z_target, None)
     rows = generator.permutation(len(z))[:most]
-    seed = int(generator.integers(2**31))
+    fitted = fitted_splitter(
+        z[rows], encoder.level_counts(rows_of(X, rows)), None if y is None else y[rows],
+        splitter=splitter, random_state=int(generator.integers(2**31)),
+    )  # fmt: skip
+    split = fitted.split(representations(z_target, encoder.level_counts(X_target)), y_target)
+    return Encoded(encoder, z, z_target, split)
+
+
+def fitted_splitter(
+    z: Vector,
+    levels: NDArray[np.int64],
+    y: NDArray[Any] | None = None,
+    *,
+    splitter: SupportSplitter | None = None,
+    random_state: Any = 0,
+) -> SupportSplitter:
+    """The splitter of a table, for fits, diagnoses and judging alike.
+
+    Parameters
+    ----------
+    z, levels : arrays of shape (n, d) and (n, columns)
+        From :meth:`giw.tables.Encoder.transform` and ``level_counts``. Other rows are split as
+        :func:`representations` of theirs.
+    y : array of shape (n,), optional
+        Class labels.
+    splitter : SupportSplitter, optional
+        One with settings of its own, which is copied; ``random_state`` is that of the default one.
+    """
     if splitter is None:
         level = max(0.05, 1.5 / len(z))
-        splitter = SupportSplitter(level=level, most_held_out=1_000, random_state=seed)
-    levels = encoder.level_counts(rows_of(X, rows))
-    known = {"numbers": z[rows].astype(np.float32), "levels": levels}
-    asked = {"numbers": z_target.astype(np.float32), "levels": encoder.level_counts(X_target)}
-    fitted = clone(splitter).fit(known, None if y is None else y[rows])
-    return Encoded(encoder, z, z_target, fitted.split(asked, y_target))
+        splitter = SupportSplitter(level=level, most_held_out=1_000, random_state=random_state)
+    return clone(splitter).fit(representations(z, levels), y)
+
+
+def representations(z: Vector, levels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """What the splitter of a table compares."""
+    return {"numbers": z.astype(np.float32), "levels": levels}
