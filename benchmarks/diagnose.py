@@ -4,6 +4,7 @@
     python benchmarks/diagnose.py alarms --data DIR           random parts of one table: no shift
     python benchmarks/diagnose.py suite --data DIR            small tables with known shifts
     python benchmarks/diagnose.py suite --half choose         tables that settings were chosen by
+    … --processes 14 --out rows.jsonl --large 5               on many cores; goes on where it stopped
 
 Tables are dealt into a half by which settings were chosen and a half that reports. Shifts of the
 suite are sized so that a test that knows the kind of shift (and not the column) finds them in 99 %
@@ -22,13 +23,16 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 import numpy as np
 import pandas as pd
@@ -46,6 +50,7 @@ REPORT = (
     "heavy_tails", "copies", "many_levels", "twenty_rows",
 )  # fmt: skip
 NUMBERS = ("nyc_flights", "gas_concentration", "parking_birmingham", "ames_housing", "abalone")
+LARGE = ("made", "acs_employment_ma", "covertype")  # halves of 123,000 to 200,000 rows
 MOST_ROWS, MOST_COLUMNS, MOST_CLASSES = 2_000, 60, 10
 N_VAL, WANTED, SIZING_DRAWS = 100, 0.99, 25
 
@@ -82,19 +87,19 @@ class Base:
     n_val: int
 
 
-def base(name: str, data: Path | None, seed: int) -> Base | None:
+def base(name: str, data: Path | None, seed: int, most: int = MOST_ROWS) -> Base | None:
     """At most 2,000 rows and 60 columns of one table; None where it is not there."""
     rng = np.random.default_rng(seed)
     if name in MADE:
-        X, y = MADE[name](rng)
+        X, y = made(rng, most) if most > MOST_ROWS else MADE[name](rng)
     elif data is None or not (data / f"{name}.parquet").exists():
         return None
     else:
         frame = pd.read_parquet(data / f"{name}.parquet")
-        # one domain, so that rows are of one distribution
-        frame = frame[frame["domain"] == frame["domain"].value_counts().index[0]]
+        if most == MOST_ROWS:  # one domain, so that rows are of one distribution
+            frame = frame[frame["domain"] == frame["domain"].value_counts().index[0]]
         y, X = frame["label"].to_numpy(), frame.drop(columns=["label", "domain"])
-    rows = rng.permutation(len(X))[:MOST_ROWS]
+    rows = rng.permutation(len(X))[:most]
     X, y = X.iloc[rows].reset_index(drop=True), np.asarray(y)[rows]
     columns = rng.permutation(X.shape[1])[:MOST_COLUMNS]
     X = X.iloc[:, np.sort(columns)]
@@ -110,9 +115,8 @@ def base(name: str, data: Path | None, seed: int) -> Base | None:
     return Base(name, X, y, 40 if few else int(0.6 * len(X)), 20 if few else N_VAL)
 
 
-def made(rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+def made(rng: np.random.Generator, n: int = MOST_ROWS) -> tuple[pd.DataFrame, np.ndarray]:
     """Numbers, a town and missing values; the class depends on two numbers and the town."""
-    n = 2_000
     X = pd.DataFrame(rng.lognormal(size=(n, 6)), columns=[f"x{j}" for j in range(6)])
     X["town"] = rng.choice(["Rome", "Oslo", "Bern", "Lima"], n, p=[0.4, 0.3, 0.2, 0.1])
     score = np.log(X["x0"]) + np.log(X["x1"]) + (X["town"] == "Rome") - 0.4
@@ -157,6 +161,8 @@ MADE: dict[str, Callable[[np.random.Generator], tuple[Any, Any]]] = {
     "twenty_rows": twenty_rows, "breast_cancer": embedded(load_breast_cancer),
     "digits": embedded(load_digits), "wine": embedded(load_wine),
 }  # fmt: skip
+Key = tuple[Any, ...]
+Row = dict[str, Any]
 Four = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
 
 
@@ -170,6 +176,7 @@ def drawn(source: Base, sizes: dict[str, float], seed: int) -> tuple[Four, str]:
     train, pool = rows[: source.n_train], rows[source.n_train :]
     X, y = source.X.iloc[train].copy(), source.y[train].copy()
     classes = pd.Series(source.y).value_counts().index.tolist()
+    common = [c for c in classes if np.mean(y == c) >= 0.05]  # labels that others are taken for
     weight, column = np.ones(len(pool)), ""
     if "covariate" in sizes:
         column = numeric_column(source.X)
@@ -189,11 +196,11 @@ def drawn(source: Base, sizes: dict[str, float], seed: int) -> tuple[Four, str]:
     val = rng.choice(pool, source.n_val, replace=False, p=weight / weight.sum())
     X_val, y_val = source.X.iloc[val].copy(), source.y[val].copy()
     if "noise" in sizes:
-        y = flipped(y, rng.random(len(y)) < sizes["noise"], classes, rng)
+        y = flipped(y, rng.random(len(y)) < sizes["noise"], common, rng)
     if "concept" in sizes:
         name = numeric_column(source.X)
         high = (X_val[name] > source.X[name].median()).to_numpy()
-        y_val = flipped(y_val, high & (rng.random(len(val)) < sizes["concept"]), classes, rng)
+        y_val = flipped(y_val, high & (rng.random(len(val)) < sizes["concept"]), common, rng)
     if "unit" in sizes:
         column = unit_column(source.X, sizes["unit"])
         X_val[column] = X_val[column] * sizes["unit"]
@@ -346,29 +353,31 @@ def told(four: Four, seed: int) -> dict[str, Any]:
 
 def alarms(bases: list[str], options: argparse.Namespace) -> None:
     """Random parts of one table: nothing has shifted."""
-    store = Store(options.out)
-    rows = []
-    for name in bases:
-        for draw in range(options.draws):
-            row = store.get(("alarms", name, draw))
-            if row is None:
-                source = base(name, options.data, seed=draw)
-                if source is None:
-                    break
-                if draw % 2 and name != "twenty_rows":  # halves, and a hundred validation rows
-                    half = len(source.X) // 2
-                    source = Base(name, source.X, source.y, half, len(source.X) - half)
-                row = store.put(("alarms", name, draw), told(drawn(source, {}, draw)[0], draw))
-            rows.append({"table": name, **row})
-    for name in dict.fromkeys(row["table"] for row in rows):
+    keys = [("alarms", name, draw) for draw in range(options.draws) for name in bases]
+    keys = [("large", name, draw) for draw in range(options.large) for name in LARGE] + keys
+    done = Store(options.out).fill(keys, alarm, options)
+    rows = [{"table": f"{kind} {name}", **row} for (kind, name, _), row in done.items()]
+    for name in sorted({row["table"] for row in rows}):
         here = [row for row in rows if row["table"] == name]
         bad = [row["answer"] for row in here if alarmed(row)]
-        print(f"{name:<20} {len(bad)} of {len(here)}  {'; '.join(bad)[:200]}")
+        print(f"{name:<28} {len(bad)} of {len(here)}  {'; '.join(bad)[:200]}")
     rate("verdict or advice alarms", [alarmed(row) for row in rows])
     rate("rows listed as outside", [row["listed"] > 0 for row in rows])
     rate("interval of the share outside leaves 0", [row["interval"][0] > 0 for row in rows])
     for kind in sorted({kind for row in rows for kind in row["p"]}):
         rate(f"{kind}: p < 5 %", [row["p"][kind] < 0.05 for row in rows if kind in row["p"]])
+
+
+def alarm(key: Key, data: Path | None) -> Row | None:
+    """What is told of two random parts of one table."""
+    kind, name, draw = key
+    source = base(name, data, seed=draw, most=400_000 if kind == "large" else MOST_ROWS)
+    if source is None:
+        return None
+    if kind == "large" or (draw % 2 and name != "twenty_rows"):  # halves; else 100 validation rows
+        half = len(source.X) // 2
+        source = replace(source, n_train=half, n_val=len(source.X) - half)
+    return told(drawn(source, {}, draw)[0], draw)
 
 
 def alarmed(row: dict[str, Any]) -> bool:
@@ -379,35 +388,29 @@ def alarmed(row: dict[str, Any]) -> bool:
 def suite(bases: list[str], options: argparse.Namespace) -> None:
     """Small tables with known shifts."""
     store = Store(options.out)
+    names = [name for name in bases if name not in ("copies", "twenty_rows")]
     singles = [(kind,) for kind in SIZES]
-    rows, sizes_told = [], {}
-    for name in bases:
-        source = base(name, options.data, seed=0)
-        if source is None or name in ("copies", "twenty_rows"):
-            continue
-        size = {}
-        for kind in SIZES:
-            known = store.get(("size", name, kind))
-            if known is None:
-                found = sized(source, kind) if fits(source, kind) else None
-                known = store.put(("size", name, kind), {"size": found})
-            if known["size"] is not None:
-                size[kind] = known["size"]
-        sizes_told[name] = size
-        for kinds in (*singles, *PAIRS):
-            if not all(kind in size for kind in kinds):
-                continue
-            for draw in range(options.draws):
-                key = ("suite", name, "+".join(kinds), draw)
-                row = store.get(key)
-                if row is None:
-                    shifts = {kind: size[kind] for kind in kinds if kind != "none"}
-                    try:
-                        four, column = drawn(source, shifts, draw)
-                    except ValueError:
-                        break
-                    row = store.put(key, {**told(four, draw), "column": column})
-                rows.append({"table": name, "shift": kinds, **row})
+    found = store.fill([("size", name, kind) for kind in SIZES for name in names], least, options)
+    sizes_told = {
+        name: {
+            k: row["size"]
+            for (_, n, k), row in found.items()
+            if n == name and row["size"] is not None
+        }
+        for name in names
+    }
+    keys = [
+        ("suite", name, "+".join(kinds), draw)
+        for draw in range(options.draws)
+        for kinds in (*singles, *PAIRS)
+        for name in names
+        if all(kind in sizes_told[name] for kind in kinds)
+    ]
+    done = store.fill(keys, partial(shifted_row, sizes=sizes_told), options)
+    rows = [
+        {"table": name, "shift": tuple(kinds.split("+")), **row}
+        for (_, name, kinds, _), row in done.items()
+    ]
     print("sizes:", *(f"{name}: {size}" for name, size in sizes_told.items()), sep="\n  ")
     print(f"{len({(r['table'], r['shift']) for r in rows})} shifted tables, {len(rows)} draws")
     for kinds in (*singles, *PAIRS):
@@ -422,6 +425,24 @@ def suite(bases: list[str], options: argparse.Namespace) -> None:
     rate("first fact right", [fact_right(row) for row in rows])
     rate("both right, shifted", [right(row) for row in shifted])
     rate("both right, all", [right(row) for row in rows])
+
+
+def least(key: Key, data: Path | None) -> Row | None:
+    """The size of one shift of one table."""
+    source = base(key[1], data, seed=0)
+    return source and {"size": sized(source, key[2]) if fits(source, key[2]) else None}
+
+
+def shifted_row(key: Key, data: Path | None, sizes: dict[str, dict[str, float]]) -> Row | None:
+    """What is told of a table with these shifts; None where it cannot be drawn."""
+    _, name, kinds, draw = key
+    source = base(name, data, seed=0)
+    shifts = {kind: sizes[name][kind] for kind in kinds.split("+") if kind != "none"}
+    try:
+        four, column = drawn(source, shifts, draw)
+    except ValueError:  # the pool has too few rows to draw from
+        return None
+    return {**told(four, draw), "column": column}
 
 
 def verdict_right(row: dict[str, Any]) -> bool:
@@ -460,19 +481,21 @@ class Store:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         lines = path.read_text().splitlines() if path and path.exists() else []
-        self.rows = {tuple(key): row for key, row in map(json.loads, lines)}
+        self.rows: dict[Key, Row | None] = {tuple(key): row for key, row in map(json.loads, lines)}
 
-    def get(self, key: tuple[Any, ...]) -> Any:
-        """The row, or None."""
-        return self.rows.get(key)
-
-    def put(self, key: tuple[Any, ...], row: dict[str, Any]) -> dict[str, Any]:
-        """Keep a row."""
-        self.rows[key] = row
-        if self.path:
-            with self.path.open("a") as file:
-                file.write(json.dumps([key, row]) + "\n")
-        return row
+    def fill(
+        self, keys: list[Key], work: Callable[..., Row | None], options: argparse.Namespace
+    ) -> dict[Key, Row]:
+        """The rows of these keys; those that are missing are made by several processes."""
+        todo = [key for key in keys if key not in self.rows]
+        with ProcessPoolExecutor(options.processes) as pool:
+            made = {pool.submit(work, key, options.data): key for key in todo}
+            for future in as_completed(made):
+                row = self.rows[made[future]] = future.result()
+                if self.path:
+                    with self.path.open("a") as file:
+                        file.write(json.dumps([made[future], row]) + "\n")
+        return {key: row for key in keys if (row := self.rows[key]) is not None}
 
 
 # Time ---------------------------------------------------------------------------------------------
@@ -517,6 +540,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of natural tables")
     parser.add_argument("--half", choices=("choose", "report", "both"), default="both")
     parser.add_argument("--draws", type=int, default=8, help="of every table, or shifted table")
+    parser.add_argument("--large", type=int, default=0, help="draws of each large table, alarms")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--table", help="this one only")
     parser.add_argument("--out", type=Path, help="file of rows that are kept")
     parser.add_argument("--rows", type=int, default=100_000)
