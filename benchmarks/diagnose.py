@@ -4,7 +4,7 @@
     python benchmarks/diagnose.py alarms --data DIR           random parts of one table: no shift
     python benchmarks/diagnose.py suite --data DIR            small tables with known shifts
     python benchmarks/diagnose.py suite --half choose         tables that settings were chosen by
-    … --processes 14 --out rows.jsonl --large 5               on many cores; goes on where it stopped
+    … --processes 14 --out rows.jsonl --large 5               on many cores; can be taken up
 
 Tables are dealt into a half by which settings were chosen and a half that reports. Shifts of the
 suite are sized so that a test that knows the kind of shift (and not the column) finds them in 99 %
@@ -32,7 +32,6 @@ from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
-os.environ.setdefault("PYTHONWARNINGS", "ignore")
 
 import numpy as np
 import pandas as pd
@@ -548,6 +547,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--verbose", action="store_true", help="print the answers that are wrong")
     options = parser.parse_args()
+    warnings.simplefilter("ignore")  # few rows of a class, in folds
     bases = {"choose": CHOOSE, "report": REPORT, "both": (*CHOOSE, *REPORT)}[options.half]
     bases = [name for name in bases if options.table in (None, name)]
     if options.what == "time":
