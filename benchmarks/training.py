@@ -4,6 +4,7 @@
     GIW_DATA=... python benchmarks/training.py cuda           # two minutes on a large GPU
     GIW_DATA=... python benchmarks/training.py cuda --quick   # 8 epochs instead of 400
     python benchmarks/training.py methods                     # a step of every method, on a GPU
+    python benchmarks/training.py kernels                     # with and without each kernel
     python benchmarks/training.py resnet                      # ResNet-18, on a GPU
 
 Figures to be compared stand in one run, one after the other. On CUDA a time per step is the median
@@ -38,7 +39,7 @@ from giw.nets.training import (
     sample_losses,
     train_trials,
 )
-from giw.objective import dynamic_kmm
+from giw.objective import DynamicWeights, dynamic_kmm
 from giw.paper.settings import PaperSetting, paper_problem, paper_samples, paper_setting
 from giw.paper.shifts import trial_seeds
 
@@ -333,6 +334,58 @@ def methods(quick: bool, names: Sequence[str]) -> None:
         say(f"{name}, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
 
 
+def kernels(quick: bool) -> None:
+    """What each part of ``nets/kernels`` brings: a step with all of them, and without each."""
+    from giw.nets.kernels import loss_weights, patches
+    from giw.nets.training import run
+
+    def never(*_: object) -> bool:
+        return False
+
+    without: dict[str, tuple[tuple[object, str, object], ...]] = {
+        "all": (),
+        "Triton patches": ((patches, "reaches", never),),
+        "products": ((run, "by_products", copy.deepcopy),),
+        "Triton weights": ((loss_weights, "suits", never),),
+    }
+    settings = {"CUDA graph": {"cuda_graph": False}, "TF32 or bfloat16": {"precision": "float32"}}
+    cases = [
+        ("mnist", 1, 256, ("train_only", "giw", "giw_plus")),
+        ("mnist", 5, 256, ("train_only", "giw", "giw_plus")),
+        ("color_mnist", 1, 64, ("giw_plus",)),
+        ("color_mnist", 1, 256, ("train_only", "giw", "giw_plus")),
+        ("color_mnist", 5, 256, ("train_only", "giw", "giw_plus")),
+        ("cifar20", 1, 256, ("train_only", "giw")),
+    ]
+    print(f"\nMilliseconds of a step, {torch.cuda.get_device_name()}; ratio to all kernels")
+    for dataset, trials, batch, names in cases:
+        setting = paper_setting(dataset, "iii", "support")
+        datas = [first_rows(random_problem(setting, t, "cuda"), 20 * batch) for t in range(trials)]
+        modules = nets(setting, datas)
+        config = replace(CONFIG, epochs=5 if quick else 15, batch_size=batch)
+        case = f"{dataset}, {trials} trials, batch {batch}"
+        for name in names:
+            full = 0.0
+            for part, patched in without.items():
+                if dataset == "cifar20" and part in ("Triton patches", "products"):
+                    continue
+                before = [getattr(place, what) for place, what, _ in patched]
+                for place, what, instead in patched:
+                    setattr(place, what, instead)
+                ms = step_ms(METHODS[name](), modules, datas, config)
+                for (place, what, _), old in zip(patched, before, strict=True):
+                    setattr(place, what, old)
+                full = full or ms
+                title = part if part == "all" else f"without {part}"
+                say(f"{case}, {name}: {title}", f"{ms:.3f}  {ms / full:.2f}")
+            for part, changed in settings.items():
+                ms = step_ms(METHODS[name](), modules, datas, replace(config, **changed))
+                say(f"{case}, {name}: without {part}", f"{ms:.3f}  {ms / full:.2f}")
+        exact = GIW(weigh=DynamicWeights(bandwidth="paper"))
+        ms = step_ms(exact, modules, datas, config)
+        say(f"{case}, giw: exact weights", f"{ms:.3f}")
+
+
 def resnet(quick: bool, names: Sequence[str]) -> None:
     """ResNet-18 on images of CIFAR-20's sizes: steps of every method, and the plain one's floor."""
     setting = paper_setting("cifar20", "iii", "support")
@@ -409,13 +462,14 @@ def ceilings() -> tuple[float, float]:
     return 2 * 8192**3 / product * 1e3, 2 * 2**30 / copy * 1e3
 
 
+PLAIN = {"cpu": cpu, "cuda": cuda, "kernels": kernels}
 CHOSEN = {"methods": methods, "resnet": resnet}  # for methods by name
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["cpu", "cuda", *CHOSEN])
+    parser.add_argument("what", choices=[*PLAIN, *CHOSEN])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--method", nargs="*", default=TEN, help="for methods and resnet")
     args = parser.parse_args()
@@ -423,7 +477,7 @@ def main() -> None:
     if args.what in CHOSEN:
         CHOSEN[args.what](args.quick, args.method)
     else:
-        (cpu if args.what == "cpu" else cuda)(args.quick)
+        PLAIN[args.what](args.quick)
 
 
 if __name__ == "__main__":

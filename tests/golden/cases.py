@@ -404,7 +404,7 @@ def method_giw_on_features() -> Values:
 @golden_net
 def trials_side_by_side() -> Values:
     """Two stacked trials on 32 × 32 images that are moved about in every step."""
-    from giw.nets.augmentation import Augmentation
+    from giw.nets.images import Augmentation
     from giw.nets.methods import method_named
     from giw.nets.models import model_for
     from giw.nets.training import Tensors, TrainingConfig, train_trials

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from giw.nets.augmentation import CIFAR_AUGMENTATION, MNIST_AUGMENTATION, Augmentation
-from giw.nets.images import resize_images
+from giw.nets.images import Augmentation, resize_images
 from giw.paper.cifar import COARSE_NAMES, PAPER_TRAINING_CLASSES, cifar20
 from giw.paper.mnist import RED, mnist
 from giw.paper.sample import Sample
@@ -77,7 +76,7 @@ _MNIST = PaperSetting(
     test_groups=tuple(range(10)),
     n_val=20,
     minority=(1,),  # odd digits
-    augmentation=MNIST_AUGMENTATION,
+    augmentation=Augmentation(rotations=(10.0, 10.0), translate=0.1, scale=(0.9, 1.1)),
     split_layer="fc1",
 )
 _COLOR_MNIST = replace(
@@ -103,7 +102,9 @@ _CIFAR20 = PaperSetting(
     test_groups=tuple(range(100)),
     n_val=1000,
     minority=tuple(COARSE_NAMES.index(name) for name in _MINORITY_SUPERCLASSES),
-    augmentation=CIFAR_AUGMENTATION,
+    augmentation=Augmentation(
+        rotations=(10.0,), flip_horizontal=True, flip_vertical=True, crop_padding=4
+    ),
     split_layer="pool",
 )
 _BASES = (

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giw.nets.augmentation import Augmentation
+from giw.nets.images import Augmentation
 from giw.nets.training.batches import BatchStream, epoch_batches, hold_out, seeded_stream
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from giw.nets.augmentation import Augmentation
+from giw.nets.images import Augmentation
 from giw.nets.training import TrainingConfig
 
 

@@ -9,7 +9,7 @@ from tests.nets.training.test_trials import SEEDS, assert_same, tiny_images, tin
 from tests.nets.training.toy import toy_net, toy_tensors
 from torch.func import grad, vmap
 
-from giw.nets.augmentation import Augmentation
+from giw.nets.images import Augmentation
 from giw.nets.kernels.patches import best_of_four, cut_patches
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products

@@ -7,7 +7,7 @@ from tests.nets.methods.steps import a_batch, losses
 from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 
-from giw.nets.augmentation import Augmentation
+from giw.nets.images import Augmentation
 from giw.nets.methods import GIW, METHODS, Pooled, PretrainVal, TrainOnly, ValOnly
 from giw.nets.models import MLP, initialised
 from giw.nets.training import (

@@ -6,7 +6,7 @@ import torch
 from tests.nets.training.toy import toy_net, toy_tensors
 from torch import nn
 
-from giw.nets.augmentation import Augmentation
+from giw.nets.images import Augmentation
 from giw.nets.methods import GIW, METHODS, Pooled
 from giw.nets.models import LeNet5, initialised
 from giw.nets.training import (

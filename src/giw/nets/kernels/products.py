@@ -21,10 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from giw.nets.images import resize_images, unit_pixels
+from giw.nets.images import as_input, resize_images
 from giw.nets.kernels.patches import beside, best_of_four, cut_patches
-from giw.nets.models import LeNet5
-from giw.nets.models.lenet import SIDE
+from giw.nets.models import SIDE, LeNet5
 
 ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with several trials each
 
@@ -42,7 +41,7 @@ class ProductLeNet5(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Third layer after ReLU, (n, 120)."""
-        x = resize_images(unit_pixels(x), SIDE).permute(0, 2, 3, 1)  # (n, 32, 32, channels)
+        x = resize_images(as_input(x), SIDE).permute(0, 2, 3, 1)  # (n, 32, 32, channels)
         x = conv_relu_pool(x, self.conv1.weight, self.conv1.bias, self.frames)  # (n, 14, 14, ·)
         x = conv_relu_pool(x, self.conv2.weight, self.conv2.bias, self.frames)  # (n, 5, 5, ·)
         # fc1 was made for channels first; its small weight is turned instead of every image

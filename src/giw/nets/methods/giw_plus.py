@@ -27,6 +27,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from giw.nets.images import (
+    MOVES,
+    are_images,
+    even_uniforms,
+    jittered,
+    moved_images,
+)
 from giw.nets.methods.alignment import contrast
 from giw.nets.methods.giw import GIW
 from giw.nets.training import (
@@ -39,13 +46,6 @@ from giw.nets.training import (
     as_input,
     members,
     sample_losses,
-)
-from giw.nets.validation_augmentation import (
-    MOVES,
-    are_images,
-    even_uniforms,
-    jittered,
-    moved_images,
 )
 from giw.objective import effective_share, generalized_risk
 from giw.objective.class_ratio import class_ratio

@@ -1,12 +1,12 @@
 """One run for all methods."""
 
+from giw.nets.images import as_input
 from giw.nets.training.batches import Tensors
 from giw.nets.training.checkpoint import Interrupted, UnusableCheckpoint, ask_to_stop
 from giw.nets.training.config import TrainingConfig
 from giw.nets.training.net import (
     FunctionalNet,
     Losses,
-    as_input,
     check_representation,
     hidden_of_both,
     losses_of_both,

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from giw.nets.augmentation import Augmentation, warp
-from giw.nets.training.net import as_input
+from giw.nets.images import Augmentation, as_input, warp
 from giw.nets.training.protocol import Batch, Params
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from giw.checks import check_count, check_positive
-from giw.nets.augmentation import Augmentation
+from giw.nets.images import Augmentation
 from giw.nets.kernels.precision import PRECISIONS
 
 

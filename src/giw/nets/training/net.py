@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from giw.nets.images import as_input
 from giw.nets.kernels.precision import FULL, Precision
 from giw.nets.training.protocol import Batch, Net, Params
 
@@ -209,11 +210,6 @@ def predict_in_blocks(
         call = (lambda b: net.with_hidden(params, b)[1]) if hidden else (lambda b: net(params, b))
         out = torch.cat([call(as_input(b)) for b in x.split(block)])
     return out.clone()  # an inference tensor may not enter autograd; its copy may
-
-
-def as_input(x: Tensor) -> Tensor:
-    """Images are kept as bytes and become numbers between 0 and 1 only when they are used."""
-    return x.float() / 255 if x.dtype == torch.uint8 else x
 
 
 class Losses(NamedTuple):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from giw.nets.devices import threads_for
+from giw.nets.images import as_input
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
 from giw.nets.training.batches import (
@@ -41,7 +42,6 @@ from giw.nets.training.checkpoint import (
 from giw.nets.training.config import TrainingConfig
 from giw.nets.training.net import (
     FunctionalNet,
-    as_input,
     layer_outputs,
     predict_in_blocks,
     sample_losses,

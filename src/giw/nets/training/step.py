@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
+from giw.nets.images import as_input
 from giw.nets.kernels.graph import Captured
 from giw.nets.training.batches import JoinedData, Plan, Tensors
 from giw.nets.training.config import TrainingConfig
-from giw.nets.training.net import FunctionalNet, as_input, evaluating, sample_losses
+from giw.nets.training.net import FunctionalNet, evaluating, sample_losses
 from giw.nets.training.protocol import Batch, Logs, Net, Params, State, StepLoss
 
 LossFunction = Callable[[Net, Params, Any, Batch], StepLoss]
