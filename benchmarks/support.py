@@ -53,7 +53,7 @@ NOISE, RATIO = 0.4, 10
 EPOCHS, BATCH, RATE = 10, 256, 5e-4
 SHIFTS = ("none", "noise", "prior")
 FIRST_OF_DEVELOPMENT = 100  # draws from here on are for choices, those below for reports
-CIFAR_DRAWS, CIFAR_EPOCHS = 3, 12
+CIFAR_DRAWS, CIFAR_EPOCHS, VIEW_EPOCHS = 3, 40, 200
 TABLE_DRAWS = 3
 COLUMNS = (
     "setting", "draw", "false_inside", "false_outside", "auroc", "single_false_inside",
@@ -191,11 +191,11 @@ class LeNet(nn.Module):
 
 
 class SmallNet(nn.Module):
-    """A small convolutional net for photographs, about 300,000 parameters."""
+    """A small convolutional net for photographs, about 300,000 parameters at width 1."""
 
-    def __init__(self, n_classes: int) -> None:
+    def __init__(self, n_classes: int, width: int = 1) -> None:
         super().__init__()
-        widths = (3, 32, 64, 128, 128)
+        widths = (3, 32 * width, 64 * width, 128 * width, 128 * width)
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU())
             for a, b in itertools.pairwise(widths)
@@ -205,7 +205,7 @@ class SmallNet(nn.Module):
 
     def layers(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         """Every hidden layer after activation and pooling; large maps averaged over space."""
-        x = (x.float() / 255 - 0.5) * 4
+        x = (x / 255 - 0.5) * 4
         found = {}
         for depth, block in enumerate(self.blocks):
             x = block(x)
@@ -226,21 +226,63 @@ def small(maps: torch.Tensor) -> torch.Tensor:
 
 
 def train(
-    net: nn.Module, dealt: Deal, *, epochs: int, weight_decay: float, flip: bool, device: str
+    net: nn.Module, dealt: Deal, *, epochs: int, weight_decay: float, move: bool, device: str
 ) -> None:
-    """Plain training on the training rows that are not held out."""
+    """Plain training on the training rows that are not held out; moved about if so asked."""
     x = torch.as_tensor(dealt.x[: N_TRAIN - N_HELD_OUT], device=device)
     y = torch.as_tensor(dealt.y, device=device)
     net.to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(net.parameters(), lr=RATE, weight_decay=weight_decay)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).to(device).split(BATCH):
-            images = x[rows]
-            if flip:
-                turned = torch.rand(len(rows), 1, 1, 1, device=device) < 0.5
-                images = torch.where(turned, images, images.flip(3))
+            images = moved(x[rows], least=0.8) if move else x[rows]
             optimizer.zero_grad()
             functional.cross_entropy(net(images), y[rows]).backward()
+            optimizer.step()
+    net.eval()
+
+
+def moved(images: torch.Tensor, *, least: float) -> torch.Tensor:
+    """A part of each image, at least so long a side, somewhere, mirrored in half the cases."""
+    n, device = len(images), images.device
+    side = least + (1 - least) * torch.rand(n, device=device)
+    mirror = torch.where(torch.rand(n, device=device) < 0.5, -1.0, 1.0)
+    shift = (1 - side)[:, None] * (2 * torch.rand(n, 2, device=device) - 1)
+    theta = torch.zeros(n, 2, 3, device=device)
+    theta[:, 0, 0], theta[:, 1, 1], theta[:, :, 2] = side * mirror, side, shift
+    grid = functional.affine_grid(theta, list(images.shape), align_corners=False)
+    return functional.grid_sample(images.float(), grid, padding_mode="border", align_corners=False)
+
+
+def recolored(images: torch.Tensor) -> torch.Tensor:
+    """Contrast, brightness and every channel changed a little; one image in five grey."""
+    n, device = len(images), images.device
+
+    def factor(width: int) -> torch.Tensor:
+        return 0.6 + 0.8 * torch.rand(n, width, 1, 1, device=device)
+
+    middle = images.mean(dim=(1, 2, 3), keepdim=True)
+    images = ((images - middle) * factor(1) + middle * factor(1)) * factor(3)
+    grey = torch.rand(n, 1, 1, 1, device=device) < 0.2
+    return torch.where(grey, images.mean(dim=1, keepdim=True), images).clamp(0, 255)
+
+
+def train_without_labels(net: SmallNet, dealt: Deal, *, epochs: int, device: str) -> None:
+    """Two views of an image are to be alike, and different images not (SimCLR)."""
+    x = torch.as_tensor(dealt.x[: N_TRAIN - N_HELD_OUT], device=device)
+    net.to(device, memory_format=torch.channels_last)
+    head = nn.Sequential(nn.LazyLinear(256), nn.ReLU(), nn.Linear(256, 64)).to(device)
+    head(net.layers(x[:2])["pool"])  # makes the weights
+    weights = [*net.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(weights, lr=2 * RATE, weight_decay=1e-6)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(x)).to(device).split(2 * BATCH):
+            views = torch.cat([recolored(moved(x[rows], least=0.5)) for _ in range(2)])
+            z = functional.normalize(head(net.layers(views)["pool"]))
+            alike = (z @ z.T / 0.2).fill_diagonal_(-torch.inf)
+            partner = torch.arange(len(z), device=device).roll(len(rows))
+            optimizer.zero_grad()
+            functional.cross_entropy(alike, partner).backward()
             optimizer.step()
     net.eval()
 
@@ -299,14 +341,14 @@ def run(args: argparse.Namespace, asked: list[tuple[Setting, int]]) -> None:
         if (setting.name, str(seed)) not in done and setting.name.startswith(args.only)
     ]
     parallel = joblib.Parallel(n_jobs=args.jobs, return_as="generator_unordered")
-    for row in parallel(joblib.delayed(row_of)(args, *job) for job in todo):
-        if row is not None:
+    for rows in parallel(joblib.delayed(rows_of)(args, *job) for job in todo):
+        for row in rows:
             append(args.out, row)
             print(row["setting"], row["draw"], flush=True)
 
 
-def row_of(args: argparse.Namespace, setting: Setting, seed: int) -> dict[str, object] | None:
-    """Train a net, split what it sees, count; None where the images are not there."""
+def rows_of(args: argparse.Namespace, setting: Setting, seed: int) -> list[dict[str, object]]:
+    """Train a net, split what it sees, count; no rows where the images are not there."""
     torch.set_num_threads(1)
     path = args.cache and args.cache / f"{setting.name}-{seed}.npz"
     if path and path.exists():
@@ -316,13 +358,27 @@ def row_of(args: argparse.Namespace, setting: Setting, seed: int) -> dict[str, o
             data = features(setting, seed, args)
         except FileNotFoundError as error:
             print(f"{setting.name} skipped: {error}")
-            return None
+            return []
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(".part.npz")  # what has the right name is whole
             np.savez(part, **data)
             part.rename(path)
-    return {"setting": setting.name, "draw": seed} | rates_of(data)
+    if setting != PHOTOGRAPHS:
+        return [{"setting": setting.name, "draw": seed} | rates_of(data)]
+    truth = {name: data.pop(name) for name in ("y", "inside")}
+    layers = {name: part for name, part in data.items() if name not in ("input", "views")}
+    parts = {
+        "": {"input": data["input"]} | layers,  # last, as it is what makes the rows complete
+        "-all": data,
+        "-views": {"views": data["views"]},
+        "-layers": layers,
+        "-input": {"input": data["input"]},
+    }
+    return [
+        {"setting": setting.name + part, "draw": seed} | rates_of(parts[part] | truth)
+        for part in reversed(parts)
+    ]
 
 
 def features(setting: Setting, seed: int, args: argparse.Namespace) -> dict[str, NDArray[Any]]:
@@ -331,17 +387,21 @@ def features(setting: Setting, seed: int, args: argparse.Namespace) -> dict[str,
         dealt = cifar_deal(args.data, seed)
         torch.manual_seed(seed)
         net: nn.Module = SmallNet(dealt.n_classes)
-        epochs, flip = CIFAR_EPOCHS, True
+        epochs, move = CIFAR_EPOCHS, True
     else:
         dealt = deal(setting, *read_images(setting.images, args.data, args.fashion), seed)
         torch.manual_seed(1000 * seed + SETTINGS.index(setting))
         net = LeNet(dealt.x.shape[1], dealt.n_classes)
-        epochs, flip = EPOCHS, False
+        epochs, move = EPOCHS, False
     train(
-        net, dealt, epochs=epochs, weight_decay=setting.weight_decay, flip=flip, device=args.device
+        net, dealt, epochs=epochs, weight_decay=setting.weight_decay, move=move, device=args.device
     )
     pixels = dealt.x.reshape(len(dealt.x), -1)
     layers = extract(net, dealt.x, args.device)
+    if setting == PHOTOGRAPHS:
+        unlabelled = SmallNet(1, width=2)
+        train_without_labels(unlabelled, dealt, epochs=VIEW_EPOCHS, device=args.device)
+        layers["views"] = extract(unlabelled, dealt.x, args.device)["pool"]
     return {"input": pixels, "y": dealt.y, "inside": dealt.inside} | layers
 
 
