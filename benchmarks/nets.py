@@ -1,54 +1,72 @@
 """Nets on images of the paper and on images it does not have: GIW+, its stack, and their rivals.
 
-    python benchmarks/nets.py run --data DATA              # all settings, six draws: hours
-    python benchmarks/nets.py run --data DATA --quick      # four settings, one draw: 20 minutes
-    python benchmarks/nets.py run --data DATA --only 3 --draws 0     # one setting, one draw
-    python benchmarks/nets.py show                         # regret to the best in hindsight
-    python benchmarks/nets.py show --draws 100:110         # the same of development draws
-    python benchmarks/nets.py threads                      # a fit beside two busy processes
+    python benchmarks/nets.py run --data DATA                     # all cells, draws 0 to 5: hours
+    python benchmarks/nets.py run --data DATA --jobs 8 --device cuda      # minutes on a large GPU
+    python benchmarks/nets.py run --data DATA --quick             # four cells, one draw
+    python benchmarks/nets.py run --data DATA --only 3 --draws 0  # one cell, one draw
+    python benchmarks/nets.py run --data DATA --draws 100:104 --ideas --keep FOLDER
+    python benchmarks/nets.py show                                # regret to the best in hindsight
+    python benchmarks/nets.py threads                             # a fit beside two busy processes
 
 2,000 training images, LeNet-5, batches of 256, 30 epochs, everything else as ``GIWClassifier`` has
 it. Validation images are drawn from the target and are not among the training images. All methods
 of a draw have the same data and start from one pretrained net, so that they are compared in pairs.
-``run`` goes on where it was cut off; draws are outermost, so that whole draws are what is there.
+Photographs: 3,000 training images of the paper's 40 classes, twenty superclasses, target all 100
+classes, a net of four convolutions, batches of 128. ``run`` goes on where it was cut off. On a GPU
+all draws of a cell are trained side by side.
 
 Draws from 100 on are for development: every choice was made on them. Draws below are reported.
-DATA holds ``mnist/``; Fashion-MNIST is where Debian's package ``dataset-fashion-mnist`` puts it.
+``--ideas`` adds what was tried and is not in the library, ``--keep`` writes probabilities.
+DATA holds ``mnist/`` and ``cifar100/`` (npz files and ``classes.json``); Fashion-MNIST is where
+Debian's package ``dataset-fashion-mnist`` puts it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import multiprocessing
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import joblib
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor, nn
 
 import giw
+import nets_ideas
 import support
 from giw.nets.methods import method_named
 from giw.nets.models import build
-from giw.nets.stack import RIVALS, Trainings, losses_under, val_folds, weights_of
+from giw.nets.models.choice import initialised
+from giw.nets.stack import RIVALS, cuts_and_rests, val_folds, weights_of
 from giw.nets.training import (
     FunctionalNet,
+    Method,
     Pretrained,
     Tensors,
     TrainingConfig,
-    TrainingRecord,
     predict_in_blocks,
-    pretrain,
+    pretrain_trials,
+    train_trials,
 )
 
 N_TRAIN, N_TEST, EPOCHS, BATCH = 2_000, 2_000, 30, 256
+PHOTOGRAPHS, PHOTOGRAPH_TESTS, PHOTOGRAPH_BATCH = 3_000, 1_500, 128
+FOLDS, SHARE = 3, 0.5  # of the stack, as GIWClassifier has them
 SIMPLE = ("giw", "pooled", "pooled_plus", "ccsa", "val_only", "pretrain_val", "train_only")
-SHOWN = ("stack", "giw_plus", *SIMPLE)
+SHOWN = ("stack", "giw_plus", *SIMPLE, "dfr", "gold")
 QUICK = (0, 3, 7, 14)  # one of each set of images, one of each shift
 UNDER = 5.0  # points below Pooled from which on a draw counts as harmed
+COLUMNS = ("cell", "draw", "method", "accuracy", "log_loss", "seconds", "weight")
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,106 +81,294 @@ class Cell:
         """The cell in one word."""
         return f"{self.setting.name}-{self.n_val}"
 
+    @property
+    def photographs(self) -> bool:
+        """Whether the images are those of CIFAR-100."""
+        return self.setting.images == "cifar"
 
-CELLS = tuple(
-    Cell(setting, n_val)
-    for setting in support.SETTINGS
-    for n_val in ((20, 100) if setting.shift == "noise" else (20,))
+
+CELLS = (
+    *(
+        Cell(setting, n_val)
+        for setting in support.SETTINGS
+        for n_val in ((20, 100) if setting.shift == "noise" else (20,))
+    ),
+    *(Cell(replace(support.PHOTOGRAPHS, shift=shift), 100) for shift in ("none", "noise")),
 )
+
+
+# ---------------------------------------------------------------------------------------- run
 
 
 def run(args: argparse.Namespace) -> None:
     """Fit all methods of each cell and draw that has no rows yet, and append them."""
-    torch.set_num_threads(1)
     cells = [CELLS[i] for i in (QUICK if args.quick else args.only or range(len(CELLS)))]
     done = {(row["cell"], int(row["draw"])) for row in support.read_rows(args.out)}
-    for draw in [0] if args.quick else args.draws:
-        for cell in cells:
-            if (cell.name, draw) in done:
-                continue
-            start = time.perf_counter()
-            rows = [{"cell": cell.name, "draw": draw} | row for row in fits(cell, draw, args)]
-            for row in rows:  # together, so that a draw is there as a whole
-                support.append(args.out, row)
-            print(f"{cell.name} {draw}: {time.perf_counter() - start:.0f} s", flush=True)
+    jobs = []
+    for cell in cells:
+        draws = [d for d in ([0] if args.quick else args.draws) if (cell.name, d) not in done]
+        # nets side by side share a step; those with batch normalisation are trained in turn
+        together = args.device == "cuda" and not cell.photographs
+        jobs += [(cell, some) for some in ([draws] if together else [[d] for d in draws]) if some]
+    if args.device == "cpu":
+        jobs.sort(key=lambda job: job[1])  # whole draws are what is there
+    parallel = joblib.Parallel(n_jobs=args.jobs, return_as="generator_unordered")
+    for name, rows, seconds in parallel(joblib.delayed(rows_of)(*job, args) for job in jobs):
+        if isinstance(rows, str):
+            print(f"{name} failed:\n{rows}", flush=True)
+            continue
+        append(args.out, rows)
+        print(f"{name}: {seconds:.0f} s", flush=True)
 
 
-def fits(cell: Cell, draw: int, args: argparse.Namespace) -> list[dict[str, object]]:
-    """Accuracy of every method on one draw, and the processor time of its whole fit."""
-    data = tensors(cell, draw, args)
-    classes = int(data.y_train.max()) + 1
-    net = build("lenet5", data.x_train.shape, classes, random_state=draw)
+def rows_of(
+    cell: Cell, draws: Sequence[int], args: argparse.Namespace
+) -> tuple[str, list[dict[str, object]] | str, float]:
+    """Rows of a cell, or what went wrong: other cells go on."""
+    torch.set_num_threads(1)
+    start, name = time.perf_counter(), f"{cell.name} {draws[0]}:{draws[-1] + 1}"
+    try:
+        rows: list[dict[str, object]] | str = fits(cell, draws, args)
+    except Exception:
+        rows = traceback.format_exc()
+    return name, rows, time.perf_counter() - start
+
+
+def append(path: Path, rows: Iterable[dict[str, object]]) -> None:
+    """Rows more, together; the first ones bring the names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+@dataclass
+class Fits:
+    """Trainings of the draws of a cell from shared pretrained nets, and what came of them."""
+
+    data: list[Tensors]  # with test images
+    modules: list[nn.Module]
+    config: TrainingConfig
+    draws: Sequence[int]
+    starts: list[Pretrained]
+
+    def __post_init__(self) -> None:
+        self.test: dict[str, list[Vector]] = {}  # of each method and draw (t, c)
+        self.left_out: dict[str, list[Vector]] = {}  # the same of validation images (m, c)
+        self.seconds: dict[str, float] = {}  # of all draws together
+        self.nets: dict[str, list[nn.Module]] = {}
+
+    def learnt(self) -> list[Tensors]:
+        """What methods see."""
+        return [data.without_test() for data in self.data]
+
+    def train(self, name: str, method: Method, weight: Sequence[Tensor] | None = None) -> None:
+        """Train by a method on all points; ``weight`` is that of the training images."""
+        learnt = self.learnt()
+        if weight is not None:
+            learnt = [replace(d, weight=w) for d, w in zip(learnt, weight, strict=True)]
+        clock = Clock(self.data[0].x_train.device)
+        records = train_trials(method, self.modules, learnt, self.config, self.draws,
+                               pretrained=self.starts)  # fmt: skip
+        self.seconds[name] = clock()
+        self.nets[name] = [record.module for record in records]
+        pairs = zip(self.nets[name], self.data, strict=True)
+        self.test[name] = [probabilities(net, data.x_test) for net, data in pairs]
+
+    def leave_out(self, name: str, method: Method, *, folds: int, share: float) -> None:
+        """Predict validation images by nets trained without them, for a share of the epochs."""
+        clock = Clock(self.data[0].x_train.device)
+        epochs, drop = round(share * self.config.epochs), round(share * self.config.drop_every)
+        cuts = [
+            cuts_and_rests(val_folds(data.y_val, folds, draw), data.y_val.device)
+            for data, draw in zip(self.data, self.draws, strict=True)
+        ]
+        parts = [
+            replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest])
+            for data, cut in zip(self.learnt(), cuts, strict=True)
+            for _, rest in cut
+        ]
+
+        def repeated(values: Sequence) -> list:
+            return [value for value in values for _ in range(folds)]
+
+        records = train_trials(
+            method, repeated(self.modules), parts,
+            replace(self.config, epochs=epochs, decay_every=drop), repeated(self.draws),
+            pretrained=repeated(self.starts),
+        )  # fmt: skip
+        self.seconds[f"{name} left out"] = clock()
+        self.left_out[name], self.test[f"{name}/folds"] = [], []
+        for t, (data, cut) in enumerate(zip(self.data, cuts, strict=True)):
+            mine = records[t * folds : (t + 1) * folds]
+            found = np.zeros((len(data.y_val), self.test["train_only"][0].shape[1]))
+            for (out, _), record in zip(cut, mine, strict=True):
+                found[out.cpu().numpy()] = probabilities(record.module, data.x_val[out])
+            self.left_out[name].append(found)
+            all_folds = [probabilities(record.module, data.x_test) for record in mine]
+            self.test[f"{name}/folds"].append(np.mean(all_folds, axis=0))
+
+    def last_layer(self, name: str, strength: float = 0.1) -> None:
+        """DFR (Kirichenko, Izmailov and Wilson 2023): a last layer anew, by validation images.
+
+        By logistic regression on unit-norm features of the net trained on training images alone.
+        """
+        self.test[name] = []
+        for net, data in zip(self.nets["train_only"], self.data, strict=True):
+            form = FunctionalNet(net)
+            z, z_test = (
+                predict_in_blocks(form, form.params(), x, hidden=True).cpu().numpy()
+                for x in (data.x_val, data.x_test)
+            )
+            y = data.y_val.cpu().numpy()
+            found = np.full((len(z_test), self.test["train_only"][0].shape[1]), 1e-6)
+            if len(set(y)) > 1:
+                fit = LogisticRegression(C=1 / strength, max_iter=500).fit(z, y)
+                found[:, fit.classes_] = fit.predict_proba(z_test)
+            self.test[name].append(found)
+        self.seconds[name] = self.seconds["train_only"]
+
+
+def fits(cell: Cell, draws: Sequence[int], args: argparse.Namespace) -> list[dict[str, object]]:
+    """Accuracy of every method on some draws, and the time of its whole fit."""
+    data = [tensors(cell, draw, args) for draw in draws]
+    n_classes = 20 if cell.photographs else 10 if cell.setting.colored else 2
+    modules = [net_of(cell, data[0], n_classes, draw).to(args.device) for draw in draws]
     config = TrainingConfig(
-        epochs=EPOCHS, batch_size=BATCH, learning_rate=1e-3, weight_decay=1e-4,
-        decay_every=EPOCHS // 2,
+        epochs=EPOCHS, batch_size=PHOTOGRAPH_BATCH if cell.photographs else BATCH,
+        learning_rate=1e-3, weight_decay=1e-4, decay_every=EPOCHS // 2,
     )  # fmt: skip
-    learnt = Tensors(data.x_train, data.y_train, data.x_val, data.y_val)
-    trainings, clock = Trainings(net, learnt, config, draw), Clock()
-    start = clock(lambda: pretrain(net, learnt, config, random_state=draw))
-    before, records, seconds = clock.last, {}, {}
+    clock = Clock(data[0].x_train.device)
+    learnt = [d.without_test() for d in data]
+    found = Fits(data, modules, config, draws, pretrain_trials(modules, learnt, config, draws))
+    before = clock()
     for name in ("giw_plus", *SIMPLE):
-        records[name] = clock(lambda name=name: trainings.alone(method_named(name), start))
-        seconds[name] = clock.last + (before if method_named(name).pretrains else 0.0)
-    probability = {name: probabilities(r, data.x_test) for name, r in records.items()}
-    weight, left_out = stacked(trainings, start, records["train_only"], clock)
-    probability["stack"] = sum(a * probability[name] for name, a in weight.items())
-    kept = {name for name, a in weight.items() if a > 0} | {"train_only"}
-    seconds["stack"] = before + left_out + sum(seconds[name] - before for name in kept)
-    y = data.y_test.numpy()
-    return [
-        {"method": name, "accuracy": f"{(p.argmax(1) == y).mean():.4f}",
-         "log_loss": f"{-np.log(p[np.arange(len(y)), y] + 1e-12).mean():.4f}",
-         "seconds": f"{seconds[name]:.2f}", "weight": f"{weight.get(name, 0.0):.3f}"}
-        for name, p in probability.items()
-    ]  # fmt: skip
-
-
-def stacked(
-    trainings: Trainings, start: Pretrained, train_only: TrainingRecord, clock: Clock
-) -> tuple[dict[str, float], float]:
-    """Weights of the stack, and the processor time of the nets that leave points out.
-
-    As :func:`giw.nets.stack.fit_stack` finds them; nets trained on all points are shared with the
-    methods of the draw.
-    """
-    data, loss, seconds = trainings.data, {}, 0.0
-    fold = val_folds(data.y_val, 3, trainings.random_state)
-    shorter = trainings.shorter(0.5)
+        found.train(name, method_named(name))
+    found.last_layer("dfr")
+    found.train("gold", nets_ideas.GoldLoss())
     for name in ("giw_plus", *RIVALS[:2]):
-        loss[name] = clock(lambda name=name: shorter.without_folds(method_named(name), start, fold))
-        seconds += clock.last
-    everyone = torch.ones_like(data.y_val, dtype=torch.bool)
-    loss["train_only"] = losses_under([train_only.module], data, [everyone])
-    return weights_of(loss), seconds
+        found.leave_out(name, method_named(name), folds=FOLDS, share=SHARE)
+    found.left_out["train_only"] = [
+        probabilities(net, d.x_val) for net, d in zip(found.nets["train_only"], data, strict=True)
+    ]
+    if args.ideas:
+        nets_ideas.tried(found)
+    weights = stack(found)
+    after = {name: found.seconds[name] + before for name in found.seconds if "left" not in name}
+    after["val_only"] -= before
+    judged = [found.seconds[f"{name} left out"] for name in ("giw_plus", *RIVALS[:2])]
+    rows: list[dict[str, object]] = []
+    for t, draw in enumerate(draws):
+        y = data[t].y_test.cpu().numpy()
+        used = {name for name, a in weights[t].items() if a > 0} | {"train_only"}
+        after["stack"] = before + sum(judged) + sum(found.seconds[name] for name in used)
+        for name, probability in found.test.items():
+            p = probability[t]
+            rows.append({
+                "cell": cell.name, "draw": draw, "method": name,
+                "accuracy": f"{(p.argmax(1) == y).mean():.4f}",
+                "log_loss": f"{-np.log(p[np.arange(len(y)), y] + 1e-12).mean():.3f}",
+                "seconds": f"{after.get(name, 0.0) / len(draws):.1f}",
+                "weight": f"{weights[t].get(name, 0.0):.2f}",
+            })  # fmt: skip
+        if args.keep:
+            keep(args.keep / f"{cell.name}-{draw}.npz", found, t)
+    return rows
+
+
+def stack(found: Fits) -> list[dict[str, float]]:
+    """Weights of the stack of each draw, as in :func:`giw.nets.stack.fit_stack`; its prediction."""
+    weights, found.test["stack"] = [], []
+    for t, data in enumerate(found.data):
+        y = data.y_val.cpu().numpy()
+        loss = {
+            name: -np.log(found.left_out[name][t][np.arange(len(y)), y] + 1e-12)
+            for name in ("giw_plus", *RIVALS)
+        }
+        weight = weights_of(loss)
+        weights.append(weight)
+        found.test["stack"].append(sum(a * found.test[name][t] for name, a in weight.items()))
+    return weights
+
+
+def keep(path: Path, found: Fits, draw: int) -> None:
+    """Probabilities of one draw, in half precision."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = found.data[draw]
+    kept = {f"test {name}": p[draw].astype(np.float16) for name, p in found.test.items()}
+    kept |= {f"left {name}": p[draw].astype(np.float32) for name, p in found.left_out.items()}
+    labels = {"y_test": data.y_test.cpu().numpy(), "y_val": data.y_val.cpu().numpy()}
+    np.savez_compressed(path, **kept, **labels)
+
+
+def net_of(cell: Cell, data: Tensors, n_classes: int, draw: int) -> nn.Module:
+    """LeNet-5, or the small convolutional net of ``support.py`` for photographs."""
+    if cell.photographs:
+        return initialised(lambda: support.SmallNet(n_classes), draw)
+    return build("lenet5", data.x_train.shape, n_classes, random_state=draw)
 
 
 def tensors(cell: Cell, draw: int, args: argparse.Namespace) -> Tensors:
-    """The first images of a deal of ``support.py``: training, validation, test."""
-    x, group = support.read_images(cell.setting.images, args.data, args.fashion)
-    dealt = support.deal(cell.setting, x, group, draw)
-    first = support.N_TRAIN
-    places = (slice(N_TRAIN), slice(first, first + cell.n_val), slice(-N_TEST, None))
-    parts = [torch.from_numpy(values[place]) for place in places for values in (dealt.x, dealt.y)]
-    return Tensors(*parts)
+    """Training, validation and test images, disjoint."""
+    if cell.photographs:
+        parts = photographs(cell, draw, args.data / "cifar100")
+    else:
+        x, group = support.read_images(cell.setting.images, args.data, args.fashion)
+        dealt = support.deal(cell.setting, x, group, draw)
+        first = support.N_TRAIN
+        places = (slice(N_TRAIN), slice(first, first + cell.n_val), slice(-N_TEST, None))
+        parts = [values[place] for place in places for values in (dealt.x, dealt.y)]
+    return Tensors(*(torch.from_numpy(part).to(args.device) for part in parts))
 
 
-def probabilities(record: TrainingRecord, x: torch.Tensor) -> NDArray[np.float64]:
-    """Of every class for every test image."""
-    net = FunctionalNet(record.module)
-    return predict_in_blocks(net, net.params(), x).double().softmax(1).numpy()
+def photographs(cell: Cell, draw: int, folder: Path) -> list[NDArray]:
+    """The CIFAR subset by superclass: training has two of five classes of each, the target all.
+
+    Labels of its training images were recovered, see the README of the data.
+    """
+    files = [np.load(path) for path in sorted(folder.glob("*.npz"))]
+    if not files:
+        raise FileNotFoundError(f"{folder} has no npz files")
+    x, fine, coarse = (np.concatenate([f[k] for f in files]) for k in ("images", "fine", "coarse"))
+    named = json.loads((folder / "classes.json").read_text())
+    known = [named["fine_names"].index(name) for name in named["paper_training_classes"]]
+    rng = np.random.default_rng([draw, 22])
+    order = rng.permutation(len(x))
+    each = (cell.n_val + PHOTOGRAPH_TESTS) // 100  # of every class
+    target = np.concatenate([order[fine[order] == c][:each] for c in range(100)])
+    target = rng.permutation(target)
+    train = order[np.isin(fine[order], known) & ~np.isin(order, target)][:PHOTOGRAPHS]
+    y = coarse[train].astype(np.int64)
+    if cell.setting.shift == "noise":
+        flipped = np.flatnonzero(rng.random(len(y)) < support.NOISE)
+        y[flipped] = (y[flipped] + rng.integers(1, 20, len(flipped))) % 20
+    val, test = target[: cell.n_val], target[cell.n_val :]
+    images = [np.ascontiguousarray(x[rows].transpose(0, 3, 1, 2)) for rows in (train, val, test)]
+    labels = [y, coarse[val].astype(np.int64), coarse[test].astype(np.int64)]
+    return [part for pair in zip(images, labels, strict=True) for part in pair]
+
+
+def probabilities(module: nn.Module, x: Tensor) -> Vector:
+    """Of every class for every image."""
+    net = FunctionalNet(module)
+    return predict_in_blocks(net, net.params(), x).double().softmax(1).cpu().numpy()
 
 
 class Clock:
-    """Call something and keep the processor time that it took."""
+    """Seconds since it was made: of the processor, or of the wall where a GPU works."""
 
-    last = 0.0
+    def __init__(self, device: torch.device) -> None:
+        self.now: Callable[[], float] = time.perf_counter
+        if device.type == "cpu":
+            self.now = time.process_time
+        self.start = self.now()
 
-    def __call__(self, work):
-        """What the work gives."""
-        start = time.process_time()
-        found = work()
-        self.last = time.process_time() - start
-        return found
+    def __call__(self) -> float:
+        """The seconds."""
+        return self.now() - self.start
 
 
 # --------------------------------------------------------------------------------------- show
@@ -172,28 +378,31 @@ def show(args: argparse.Namespace) -> None:
     """Accuracy cell by cell, and regret to the best of the simple methods in hindsight."""
     draws = set(args.draws)
     rows = [row for row in support.read_rows(args.out) if int(row["draw"]) in draws]
-    cells = {cell.name: table(rows, cell.name) for cell in CELLS}
+    methods = list(dict.fromkeys([*SHOWN, *(r["method"] for r in rows)] if args.ideas else SHOWN))
+    cells = {cell.name: table(rows, cell.name, methods) for cell in CELLS}
     cells = {name: found for name, found in cells.items() if len(found["stack"])}
     if not cells:
         return print("no rows of these draws")
-    print("| cell | draws | " + " | ".join(SHOWN) + " |")
-    print("| --- " * (len(SHOWN) + 2) + "|")
+    print("| cell | draws | " + " | ".join(methods) + " |")
+    print("| --- " * (len(methods) + 2) + "|")
     for name, found in cells.items():
-        means = " | ".join(f"{np.mean(found[m]):.1f}" for m in SHOWN)
+        means = " | ".join(f"{np.mean(found[m]):.1f}" for m in methods)
         print(f"| {name} | {len(found['stack'])} | {means} |")
     print("\n| method | mean regret | worst cell | worst draw | draws > 5 under Pooled | "
           "over Pooled+ | over CCSA | × GIW's time |")  # fmt: skip
     print("| --- " * 8 + "|")
-    for method in SHOWN:
+    for method in methods:
         print(f"| {method} | " + " | ".join(summary(method, list(cells.values()), rows)) + " |")
     return None
 
 
-def table(rows: Iterable[dict[str, str]], cell: str) -> dict[str, NDArray[np.float64]]:
+def table(
+    rows: Iterable[dict[str, str]], cell: str, methods: Sequence[str]
+) -> dict[str, NDArray[np.float64]]:
     """Accuracies in percent of each method, draw by draw."""
     mine = sorted((r for r in rows if r["cell"] == cell), key=lambda r: int(r["draw"]))
     return {
-        m: 100 * np.array([float(r["accuracy"]) for r in mine if r["method"] == m]) for m in SHOWN
+        m: 100 * np.array([float(r["accuracy"]) for r in mine if r["method"] == m]) for m in methods
     }
 
 
@@ -201,6 +410,7 @@ def summary(
     method: str, cells: list[dict[str, NDArray[np.float64]]], rows: list[dict[str, str]]
 ) -> Iterator[str]:
     """Regret of means over draws to the best simple method of the cell, and the rest."""
+    cells = [found for found in cells if len(found[method])]
     gap = [found[method].mean() - max(found[m].mean() for m in SIMPLE) for found in cells]
     drawn = np.concatenate(
         [found[method] - np.max([found[m] for m in SIMPLE], axis=0) for found in cells]
@@ -213,9 +423,9 @@ def summary(
     for rival in ("pooled_plus", "ccsa"):
         over = np.mean([found[method].mean() - found[rival].mean() for found in cells])
         yield f"{over:+.2f}"
-    time_of = {m: np.array([float(r["seconds"]) for r in rows if r["method"] == m])
-               for m in (method, "giw")}  # fmt: skip
-    yield f"{np.median(time_of[method] / time_of['giw']):.1f}"
+    times = {(r["cell"], r["draw"], r["method"]): float(r["seconds"]) for r in rows}
+    ratio = [s / times[c, d, "giw"] for (c, d, m), s in times.items() if m == method]
+    yield f"{np.median(ratio):.1f}"
 
 
 # ------------------------------------------------------------------------------------ threads
@@ -263,6 +473,10 @@ def main() -> None:
     parser.add_argument("--draws", type=support.numbers, default=support.numbers("0:6"))
     parser.add_argument("--only", type=support.numbers, default=[], help="numbers of cells")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--ideas", action="store_true", help="also what is not in the library")
+    parser.add_argument("--keep", type=Path, help="folder for probabilities")
     args = parser.parse_args()
     COMMANDS[args.what](args)
 
