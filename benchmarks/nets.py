@@ -44,8 +44,7 @@ import giw
 import nets_ideas
 import support
 from giw.nets.methods import method_named
-from giw.nets.models import build
-from giw.nets.models.choice import initialised
+from giw.nets.models import build, initialised
 from giw.nets.stack import RIVALS, cuts_and_rests, val_folds, weights_of
 from giw.nets.training import (
     FunctionalNet,
