@@ -9,6 +9,7 @@ import typer
 from giw.cli import paper
 from giw.cli.demo import demo
 from giw.cli.diagnose import diagnose
+from giw.cli.example import example
 from giw.cli.fit import fit
 from giw.cli.messages import WRONG, stop
 from giw.cli.predict import predict
@@ -42,7 +43,7 @@ def main(
     """Options that come before the command."""
 
 
-for command in (diagnose, fit, predict):
+for command in (example, diagnose, fit, predict):
     app.command(rich_help_panel=TABLES)(command)
 app.command(rich_help_panel=PAPER)(demo)
 app.add_typer(paper.app, name="paper", rich_help_panel=PAPER)

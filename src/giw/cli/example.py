@@ -1,0 +1,170 @@
+"""``giw example``: small tables of real data that differ in one way each."""
+
+from __future__ import annotations
+
+import gzip
+import shlex
+from dataclasses import dataclass
+from importlib import resources
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from giw.cli.messages import WRONG, AsJson, Quiet, one_line_errors, say_json, stop
+from giw.writing import write_whole
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Story:
+    """What an example shows."""
+
+    text: str
+    label: str
+
+
+STORIES = {
+    "new-category": Story(
+        "An airline that training never saw. Flights from New York: is the aircraft a large one? "
+        "Training has no flight of United.",
+        "large",
+    ),
+    "noisy-labels": Story(
+        "Wrong training labels. Breast tumours: benign or malignant? Three in ten training labels "
+        "were exchanged at random; validation labels are right.",
+        "finding",
+    ),
+    "class-mix": Story(
+        "Other class shares. Breast tumours: benign or malignant? A tenth of training is malignant "
+        "and more than half of validation.",
+        "finding",
+    ),
+    "time-drift": Story(
+        "Another season. Flights from New York: more than 15 minutes late? Training is June and "
+        "July, validation September to November.",
+        "late",
+    ),
+    "no-shift": Story(
+        "No difference. Breast tumours: benign or malignant? All rows come from one table at "
+        "random.",
+        "finding",
+    ),
+}
+
+
+def example(
+    name: Annotated[str | None, typer.Argument(help="One of the list; left out: the list.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder.", show_default="NAME")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a small example of real data, and name the commands to try on it.
+
+    The folder gets train.csv, val.csv (few rows, from where the model will be used) and new.csv
+    (rows to predict; their labels are there too, so that predictions can be judged). Without NAME
+    the examples are listed.
+
+    Example:
+
+        giw example new-category
+
+    Exit code 0 when the files are written, 2 for a mistake in the command.
+    """
+    with one_line_errors("giw example"):
+        if name is None:
+            if as_json:
+                say_json({known: story.text for known, story in STORIES.items()})
+            else:
+                typer.echo("\n".join(f"{n:<14}{story.text}" for n, story in STORIES.items()))
+                typer.echo("\nNext: giw example NAME")
+            return
+        if name not in STORIES:
+            stop("giw example", f"{name!r} is none of {', '.join(STORIES)}", WRONG)
+        folder, label = Path(name) if out is None else out, STORIES[name].label
+        tables = example_tables(name)
+        files = {part: folder / f"{part}.csv" for part in tables}
+        for part, path in files.items():
+            text = tables[part].to_csv(index=False)
+            if path.exists() and path.read_text() != text:
+                raise ValueError(f"{path} is another file; name another folder with --out")
+        for part, path in files.items():
+            write_whole(path, tables[part].to_csv(index=False))
+        train, val = str(files["train"]), str(files["val"])
+        model = str(folder / "model")
+        commands = [
+            ["giw", "diagnose", train, val, "--label", label],
+            ["giw", "fit", train, "--val", val, "--label", label, "-o", model],
+        ]
+        next_commands = [shlex.join(command) for command in commands]
+        if as_json:
+            rows = {str(path): len(tables[part]) for part, path in files.items()}
+            say_json({"files": rows, "label": label, "next_commands": next_commands})
+        elif not quiet:
+            sizes = ", ".join(f"{path} {len(tables[part]):,}" for part, path in files.items())
+            typer.echo(f"{STORIES[name].text}\nRows: {sizes}.\n\nNext:")
+            typer.echo("\n".join(f"  {command}" for command in next_commands))
+
+
+def example_tables(name: str) -> dict[str, DataFrame]:
+    """Tables "train", "val" and "new" of an example; the same ones at every call."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    if name in ("new-category", "time-drift"):
+        table = _flights(name)
+        month, airline = table.pop("month"), table["airline"]
+        source = month.between(6, 7) if name == "time-drift" else airline != "UA"
+        target = month.between(9, 11) if name == "time-drift" else airline.notna()
+        train = rng.permutation(np.flatnonzero(source))[:2_000]
+        rest = np.setdiff1d(np.flatnonzero(target), train)
+        rows = [train, *np.split(rng.permutation(rest)[:1_650], [150])]
+    else:
+        table = _tumours()
+        malignant = (table["finding"] == "malignant").to_numpy()
+        order = rng.permutation(len(table))
+        if name == "class-mix":
+            ill, well = order[malignant[order]], order[~malignant[order]]
+            rows = [
+                rng.permutation(np.concatenate([ill[a:b], well[c:d]]))
+                for a, b, c, d in ((0, 25, 0, 225), (25, 55, 225, 245), (55, None, 245, None))
+            ]
+        else:
+            rows = np.split(order, [300, 360])
+    parts = ("train", "val", "new")
+    tables = {p: table.iloc[r].reset_index(drop=True) for p, r in zip(parts, rows, strict=True)}
+    if name == "noisy-labels":
+        label = tables["train"]["finding"]
+        other = label.map({"benign": "malignant", "malignant": "benign"})
+        tables["train"]["finding"] = label.where(rng.random(len(label)) >= 0.3, other)
+    return tables
+
+
+def _flights(name: str) -> Any:
+    """The flights beside this file; flights.md tells where they are from."""
+    import numpy as np
+    import pandas as pd
+
+    content = resources.files("giw.cli").joinpath("flights.csv.gz").read_bytes()
+    table = pd.read_csv(BytesIO(gzip.decompress(content)))
+    seats, delay = table.pop("seats"), table.pop("delay")
+    if name == "time-drift":
+        table["late"] = np.where(delay > 15, "yes", "no")
+        return table
+    table["large"] = np.where(seats >= 140, "yes", "no")
+    return table[seats.notna()].drop(columns=["wind", "rain", "visibility"])
+
+
+def _tumours() -> Any:
+    """The ten mean measurements of scikit-learn's breast cancer table."""
+    from sklearn.datasets import load_breast_cancer
+
+    table = load_breast_cancer(as_frame=True).frame
+    finding = table["target"].map({0: "malignant", 1: "benign"})
+    mean = table[[column for column in table if column.startswith("mean ")]]
+    return mean.rename(columns=lambda column: column.removeprefix("mean ")).assign(finding=finding)
