@@ -12,7 +12,7 @@ MOST = {
     "inner_numbers": 340,
     "weights": 1_500,
     "tables": 1_800,
-    "cli": 1_550,
+    "cli": 1_700,
     "support": 900,
 }
 
