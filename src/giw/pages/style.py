@@ -40,8 +40,7 @@ VARIANTS = {
     "oracle": "true split",
     "one_step": "one step an epoch",
     "first_release": "weights not normalised",
-    "val_labels": "validation labels in the classifier",
-    "train_labels": "training labels alone in the classifier",
+    "draw_ten": "all ten digits drawn",
     "eval_loss": "losses in evaluation mode",
 }
 

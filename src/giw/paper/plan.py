@@ -19,7 +19,8 @@ PAPER_METHODS = (
 PROTOCOLS = ("honest", "published", "authors")  # those that the report shows
 DEVELOPMENT = "development"  # to choose constants by, and in no report
 SCALES = ("paper", "laptop")
-SHARED = ("n_train", "n_val", "wide_net", "all_rows")  # changes of what methods start from
+SHARED = ("n_train", "n_val", "wide_net", "all_rows", "draw_ten")  # changes of what methods start from
+ON_HOST = {"paper_bandwidth"}  # exact weights, which the host finds
 LAPTOP_POINTS = 3_000  # training images at laptop scale
 PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,120}")
 
@@ -189,11 +190,12 @@ def group(runs: Iterable[Run]) -> list[Job]:
     """Put runs that differ in the trial alone into one job.
 
     Jobs with the same data follow each other, otherwise in the order of appearance: they share
-    what was drawn and pretrained.
+    what was drawn and pretrained. Trials with exact weights are jobs of their own: the host solves
+    for these, and trials side by side would wait for each other.
     """
     jobs: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        shared = asdict(run) | {"trial": 0}
+        shared = asdict(run) | {"trial": run.trial if ON_HOST & set(run.changes) else 0}
         jobs.setdefault(tuple(shared.values()), []).append(run)
     by_data: dict[tuple[Any, ...], list[Job]] = {}
     for members in jobs.values():

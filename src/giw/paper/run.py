@@ -24,7 +24,7 @@ from giw.nets.training import (
     pretrain_trials,
     train_trials,
 )
-from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, Job, Run
+from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, ON_HOST, Job, Run
 from giw.paper.rows import LAST, Result, for_figures
 from giw.paper.settings import Samples, paper_problem
 from giw.paper.shifts import (
@@ -146,6 +146,7 @@ def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
         random_state=run.seed,
         protocol="honest" if run.protocol == DEVELOPMENT else run.protocol,  # type: ignore[arg-type]
         n_val=int(parts.get("n_val", run.setting.n_val)),
+        draw_ten="draw_ten" in parts,
         samples=samples,
     )
     n_train = parts.get("n_train")
@@ -188,6 +189,7 @@ def config_of(run: Run) -> TrainingConfig:
         epoch_of="val" if "one_step" in run.changes else "train",
         # testing takes longer than a single step, and most of an epoch at laptop scale
         test_last=LAST if run.scale == "laptop" or "one_step" in run.changes else None,
+        cuda_graph=not ON_HOST & set(run.changes),  # a recorded step cannot ask the host
         max_calibration=0 if "all_rows" in run.changes else TrainingConfig.max_calibration,
     )
 

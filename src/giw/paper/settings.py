@@ -174,6 +174,7 @@ def paper_problem(
     random_state: int = 0,
     protocol: Protocol = "honest",
     n_val: int | None = None,
+    draw_ten: bool = False,
     data_dir: str | os.PathLike[str] | None = None,
     samples: Samples | None = None,
 ) -> tuple[ShiftProblem, Truth]:
@@ -194,6 +195,8 @@ def paper_problem(
         every protocol.
     n_val : int, optional
         Another number of validation points than the paper's, for ablations.
+    draw_ten : bool, default=False
+        Under the authors' protocol, draw from all ten digits and drop those not tested.
     data_dir : path, optional
         Data folder, see :func:`giw.paper.files.catalogue`.
     samples : pair of Sample, optional
@@ -217,6 +220,7 @@ def paper_problem(
             n_val=m,
             test=test,
             protocol=protocol,
+            draw_ten=draw_ten,
             random_state=seeds.draw,
         )
     if setting.prior_ratio > 1:

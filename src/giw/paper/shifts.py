@@ -211,6 +211,7 @@ def support_shift(
     test: Sample | None = None,
     test_share: float = 0.3,
     protocol: Protocol = "honest",
+    draw_ten: bool = False,
     random_state: Random = None,
 ) -> tuple[ShiftProblem, Truth]:
     r"""Train on some groups, validate and test on others.
@@ -238,6 +239,8 @@ def support_shift(
         the training pool, left in it, and the same for every ``random_state``; a split of
         validation data then only has to find duplicates. ``"authors"``: the very points that the
         authors' loader draws, left in the pool.
+    draw_ten : bool, default=False
+        The authors' loader draws from every group, and what is not tested is dropped.
     random_state : int, generator or None
     """
     _check_protocol(protocol)
@@ -258,7 +261,11 @@ def support_shift(
 
     counts = equal_counts(wanted, n_val)
     if protocol == "authors":
-        val_rows, _ = authors_draw(sample.group, counts)
+        drawn = np.unique(sample.group) if draw_ten else wanted
+        val_rows, _ = authors_draw(
+            sample.group, equal_counts(drawn, n_val * len(drawn) // len(wanted))
+        )
+        val_rows = val_rows[np.isin(sample.group[val_rows], wanted)]
     else:
         val_rows = deal(testable, sample.group, n_val, counts)
     train_rows = pool[np.isin(sample.group[pool], known)]

@@ -10,10 +10,10 @@
 ``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
 ``first_release``       MW-Net whose weights are not normalised, as its authors first had it
 ``one_step``            Val-only and Pretrain-val: an epoch is a pass over validation data, one step
-``val_labels``          DANN whose classifier is fitted to validation points too
-``train_labels``        CCSA whose classifier is fitted to training points alone
+``val_share_R``         DANN and CCSA: the weight of validation points in the classifier's loss
 ``eval_loss``           weights from losses in evaluation mode, both batches forwarded apart
 ``wide_net``            LeNet-5 with 20 and 50 channels for grey images too
+``draw_ten``            authors' draw for MNIST (iv): all ten digits drawn, and 0 and 1 dropped
 ``all_rows``            pretraining keeps no training row back, not up to 2,000, to calibrate on
 ``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
 """
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from giw.nets.methods import GIW, method_named
 from giw.nets.training import Evidence, Method
@@ -60,15 +61,15 @@ CHANGES: dict[str, tuple[tuple[str, ...] | None, dict[str, Any]]] = {
     "in_to_out": (GIWS, {}),
     "first_release": (("mw_net",), {"normalise": False}),
     "one_step": (("val_only", "pretrain_val"), {}),
-    "val_labels": (("dann",), {"classify_val": True}),
-    "train_labels": (("ccsa",), {"classify_val": False}),
+    "val_share": (("dann", "ccsa"), {}),
     "eval_loss": (WEIGHING, {"representation": "eval_loss"}),
     "wide_net": (None, {}),
+    "draw_ten": (None, {}),
     "all_rows": (None, {}),
     "n_train": (None, {}),
     "n_val": (None, {}),
 }
-SHARES, COUNTS = ("level", "out_to_in", "in_to_out"), ("n_train", "n_val")
+SHARES, COUNTS = ("level", "val_share", "out_to_in", "in_to_out"), ("n_train", "n_val")
 GIVEN = ("oracle", "out_to_in", "in_to_out")
 KNOWN = tuple(f"{n}_R" if n in SHARES else f"{n}_N" if n in COUNTS else n for n in CHANGES)
 
@@ -152,10 +153,11 @@ def make_method(
     settings: dict[str, Any] = {}
     for name in parts:
         settings |= CHANGES[name][1]
-    if "level" in parts:
-        settings["level"] = parts["level"]
+    settings |= {name: parts[name] for name in ("level", "val_share") if name in parts}
     if "bandwidth" in settings:
-        settings["weigh"] = DynamicWeights(bandwidth=settings.pop("bandwidth"))
+        width = settings.pop("bandwidth")
+        weigh = WeightsOnHost if width == "paper" else DynamicWeights
+        settings["weigh"] = weigh(bandwidth=width)
     if "threshold" in settings:
         threshold = settings.pop("threshold")
         settings["splitter"] = SupportSplitter(scorer="osvm", threshold=threshold)
@@ -170,6 +172,15 @@ def make_method(
     if method == "giw" and not splits:
         method = UNSPLIT
     return method_named("giw" if method == SPLIT_GIW else method, **settings)
+
+
+class WeightsOnHost(DynamicWeights):
+    """Weights found in the host's memory, where exact ones take a millisecond, on any device."""
+
+    def __call__(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
+        """Weights of the training batch, on its device."""
+        found = super().__call__(*(z if z is None else z.cpu() for z in (train_z, val_z, inside)))
+        return found.to(train_z.device)
 
 
 def wrong_sides(

@@ -39,7 +39,7 @@ def test_the_parts_are_mixed_by_gamma():
     z, z_val = net.with_hidden(params, batch.x)[1], net.with_hidden(params, batch.x_val)[1]
     pull, push = contrast(z, z_val, batch.y[:, None] == batch.y_val, margin=1.3)
     assert min(pull, push) > 0
-    aligned, _ = a_loss(CCSA(gamma=0.3, margin=1.3, classify_val=False), batch, toy_net())
+    aligned, _ = a_loss(CCSA(gamma=0.3, margin=1.3, val_share=0.0), batch, toy_net())
     torch.testing.assert_close(aligned, 0.7 * train_loss.mean() + 0.3 * (pull + push))
     with_val, _ = a_loss(CCSA(gamma=0.0), batch, toy_net())
     torch.testing.assert_close(with_val, (train_loss.mean() + val_loss.mean()) / 2)
@@ -58,7 +58,7 @@ def cross_distances(method):
 
 
 def test_like_points_of_the_two_sets_come_together_and_unlike_points_part():
-    like, unlike = cross_distances(CCSA(classify_val=False))
+    like, unlike = cross_distances(CCSA(val_share=0.0))
     like_without, unlike_without = cross_distances(TrainOnly())
     assert like < 0.2 * like_without
     assert unlike > unlike_without
@@ -138,7 +138,7 @@ def test_features_become_harder_to_tell_apart_by_domain(seed):
 def test_labels_of_validation_points_are_not_looked_at_unless_asked():
     batch = a_batch()
     relabelled = batch._replace(y_val=1 - batch.y_val)
-    for method, same in [(DANN(), True), (DANN(classify_val=True), False)]:
+    for method, same in [(DANN(), True), (DANN(val_share=0.5), False)]:
         one, other = (a_loss(method, b, toy_net())[0] for b in (batch, relabelled))
         assert torch.equal(one, other) is same
 

@@ -26,8 +26,8 @@ EVERY = [make() for make in METHODS.values()] + [
     GIW(representation="hidden"),
     DIW(representation="hidden"),
     RDIW(representation="hidden"),
-    CCSA(classify_val=False),
-    DANN(classify_val=True),
+    CCSA(val_share=0.0),
+    DANN(val_share=0.5),
     GIWPlus(class_shares=False, noise=0.0, copies=1, align=0.0),
 ]
 

@@ -10,7 +10,7 @@ validation point j,
 
 Same class: pulled together. Other class: pushed apart, up to a margin. :math:`\gamma` = 0.25 and
 margin 1 are those of the authors' released code. As there, the classifier is fitted to both sets in
-equal parts; the paper's formula has the training set alone, which is ``classify_val=False``. The
+equal parts; the paper's formula has the training set alone, which is ``val_share=0``. The
 authors draw three unlike pairs for each like pair; here all pairs count and the two means are taken
 apart, so that many classes do not drown the pull in pushes.
 
@@ -61,27 +61,28 @@ class CCSA(PlainMethod):
     margin : float, default=1.0
         Distance beyond which points of different classes are left alone; unit-norm points
         after ReLU are at most √2 apart.
-    classify_val : bool, default=True
-        Fit the classifier to the validation points too, half and half.
+    val_share : float, default=0.5
+        Weight of the validation points in the loss of the classifier.
     """
 
     name: ClassVar[str] = "ccsa"
     gamma: float = 0.25
     margin: float = 1.0
-    classify_val: bool = True
+    val_share: float = 0.5
 
     def __post_init__(self) -> None:
         """Refuse a share that is none and a margin that never pushes."""
         if not 0 <= self.gamma <= 1:
             raise ValueError(f"gamma is a share and lies between 0 and 1, got {self.gamma}")
         check_positive(self.margin, "margin")
+        check_share(self.val_share)
 
     def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Classification plus alignment."""
         both, _ = hidden_of_both(net, params, batch)
         like = batch.y[:, None] == batch.y_val  # (n, m)
         pull, push = contrast(both.train_z, both.val_z, like, margin=self.margin)
-        fit = classification(both, with_val=self.classify_val)
+        fit = classification(both, self.val_share)
         risk = (1 - self.gamma) * fit + self.gamma * (pull + push)
         return risk, state, {"pull": pull, "push": push}
 
@@ -98,27 +99,28 @@ class DANN(PlainMethod):
         Hidden units of the domain classifier.
     learning_rate : float, default=5e-4
         How fast Adam moves the domain classifier.
-    classify_val : bool, default=False
-        Fit the classifier to the validation points too, half and half.
+    val_share : float, default=0.0
+        Weight of the validation points in the loss of the classifier.
     """
 
     name: ClassVar[str] = "dann"
     strength: float = 1.0
     width: int = 100
     learning_rate: float = 5e-4
-    classify_val: bool = False
+    val_share: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse settings under which nothing is learnt."""
         if not self.strength >= 0:
             raise ValueError(f"strength must not be negative, got {self.strength}")
+        check_share(self.val_share)
         check_positive(self.width, "width")
         check_positive(self.learning_rate, "learning_rate")
 
     @property
     def needs_val_labels(self) -> bool:
         """Telling domains apart takes none."""
-        return self.classify_val
+        return self.val_share > 0
 
     def state(self, evidence: Evidence, split: SupportSplit | None) -> Perceptron:
         """The domain classifier."""
@@ -131,14 +133,20 @@ class DANN(PlainMethod):
         reversal = self.strength * reversal_weight(batch.progress)
         train_d, val_d = (state(reverse_gradient(z, reversal)) for z in (both.train_z, both.val_z))
         domain = softplus(train_d).mean() + softplus(-val_d).mean()
-        fit = classification(both, with_val=self.classify_val)
+        fit = classification(both, self.val_share)
         return fit + domain, state, {"domain_loss": domain}
 
 
-def classification(losses: Losses, *, with_val: bool) -> Tensor:
-    """Mean training loss or, with validation points, the mean of the two mean losses."""
+def check_share(val_share: float) -> None:
+    """Refuse a weight of validation points that is no share of one."""
+    if not 0 <= val_share <= 1:
+        raise ValueError(f"val_share lies between 0 and 1, got {val_share}")
+
+
+def classification(losses: Losses, val_share: float) -> Tensor:
+    """Weighted mean of the mean training and the mean validation loss."""
     train = losses.train.mean()
-    return (train + losses.val.mean()) / 2 if with_val else train
+    return (1 - val_share) * train + val_share * losses.val.mean() if val_share else train
 
 
 def contrast(
