@@ -179,8 +179,8 @@ class WeightsOnHost(DynamicWeights):
 
     def __call__(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
         """Weights of the training batch, on its device."""
-        found = super().__call__(*(z if z is None else z.cpu() for z in (train_z, val_z, inside)))
-        return found.to(train_z.device)
+        member = None if inside is None else inside.cpu()
+        return super().__call__(train_z.cpu(), val_z.cpu(), member).to(train_z.device)
 
 
 def wrong_sides(
