@@ -30,18 +30,21 @@ def rows(nets, best, stack):
 def test_a_cell_is_fitted_once_and_regret_is_to_the_best_in_hindsight(nets, monkeypatch, tmp_path):
     fitted = []
 
-    def fits(cell, draw, args):
+    def fits(cell, draws, args):
+        (draw,) = draws
         fitted.append((cell.name, draw))
-        return rows(nets, best=0.9, stack=0.92 if draw == 0 else 0.74)
+        found = rows(nets, best=0.9, stack=0.92 if draw == 0 else 0.74)
+        return [row | {"cell": cell.name, "draw": draw} for row in found]
 
     monkeypatch.setattr(nets, "fits", fits)
-    args = Namespace(out=tmp_path / "rows.csv", only=[0, 1], draws=[0, 1], quick=False)
+    settings = {"only": [0, 1], "draws": [0, 1], "quick": False, "device": "cpu", "jobs": 1}
+    args = Namespace(out=tmp_path / "rows.csv", **settings)
     nets.run(args)
     nets.run(Namespace(**vars(args) | {"draws": [0, 1, 2]}))
     first, second = nets.CELLS[0].name, nets.CELLS[1].name
     assert fitted == [(first, 0), (second, 0), (first, 1), (second, 1), (first, 2), (second, 2)]
     stored = [r for r in nets.support.read_rows(args.out) if r["draw"] != "2"]
-    cells = [nets.table(stored, name) for name in (first, second)]
+    cells = [nets.table(stored, name, nets.SHOWN) for name in (first, second)]
     mean, cell, draw, under, *_ = nets.summary("stack", cells, stored)
     assert (mean, cell, draw) == ("-7.00", "-7.0", "-16.0")  # 83 on average, and 74, beside 90
     assert under == "2 of 4"  # 74 where Pooled has 80

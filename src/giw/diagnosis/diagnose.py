@@ -32,7 +32,7 @@ from giw.diagnosis.verdict import which_case
 from giw.support import SupportSplit, SupportSplitter
 from giw.support.matrices import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
-from giw.tables import Table, TableSample
+from giw.tables import Table, TableSample, as_table
 from giw.weights import effective_sample_size
 
 MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
@@ -104,8 +104,10 @@ def diagnose(
     generator = as_generator(random_state)
     step(STEPS[0])
     drawn, drawn_val = (x if isinstance(x, TableSample) else None for x in (X, X_val))
+    X = as_table(X, "X", column_names=feature_names)
+    X_val = as_table(X_val, "X_val", column_names=feature_names)
     values = label_values(y, y_val, len(X), len(X_val))
-    features = as_features(X, X_val, feature_names, *values)
+    features = as_features(X, X_val, *values)
     n, m = len(features.z_train), len(features.z_val)
     if n < FEWEST_TRAINING_ROWS:
         raise ValueError(

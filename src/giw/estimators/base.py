@@ -399,10 +399,10 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         self.notes_ = (*self.notes_, *texts)
 
     def __sklearn_tags__(self) -> Any:
-        """What the wrapped estimator takes, this one takes."""
+        """Missing values as the wrapped estimator takes them; distances need dense rows."""
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._base()).input_tags
-        tags.input_tags.allow_nan, tags.input_tags.sparse = inner.allow_nan, inner.sparse
+        tags.input_tags.allow_nan = get_tags(self._base()).input_tags.allow_nan
+        tags.input_tags.sparse = False
         return tags
 
     def __getattr__(self, name: str) -> Any:

@@ -36,7 +36,8 @@ def as_net_input(
     shape = tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
     bare = isinstance(X, Tensor) or len(shape) > 2
     if like is not None and shape[:1] == (0,):
-        raise ValueError(f"{name} has no rows; pass at least one point, or None for no validation")
+        way = "at least one point" if name == "X" else f"{name}=None"
+        raise ValueError(f"{name} has no rows; pass {way}")
     # of a table that comes to predict, scikit-learn has words of its own that others look for
     if like is not None and shape[1:] and shape[1:] != like and (bare or name != "X"):
         raise ValueError(
@@ -82,7 +83,8 @@ def center_and_spread(x: Tensor) -> tuple[Tensor, Tensor]:
 def standardised(x: Tensor, center: Tensor, spread: Tensor, name: str) -> Tensor:
     """What a net computes in: standardised float32; bytes stay bytes.
 
-    Numbers that do not fit are told here, and not as a loss of NaN.
+    Rows to predict may lie far beyond the training rows; those that do not fit are told here, and
+    not as a loss of NaN.
     """
     if x.dtype == torch.uint8:
         return x
