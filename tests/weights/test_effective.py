@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import giw
-from giw.weights.effective import EffectiveSampleSizeWarning, warn_if_few
+from giw.weights.ratio import EffectiveSampleSizeWarning, warn_if_few
 
 
 def test_equal_weights_are_worth_all_points():

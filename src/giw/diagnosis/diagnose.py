@@ -30,7 +30,7 @@ from giw.diagnosis.shift_tests import (
 )
 from giw.diagnosis.verdict import which_case
 from giw.support import SupportSplit, SupportSplitter
-from giw.support.matrices import row_key, rows_repeat_by_nature
+from giw.support.neighbours import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
 from giw.tables import Table, TableSample, as_table
 from giw.weights import effective_sample_size

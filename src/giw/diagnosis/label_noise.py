@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 from sklearn.ensemble import ExtraTreesClassifier
 
-from giw.support.matrices import row_key, rows_repeat_by_nature
+from giw.support.neighbours import row_key, rows_repeat_by_nature
 
 FOLDS = 5
 TREES = 40

@@ -19,10 +19,9 @@ from giw.checks import (
     check_positive,
     like_input,
 )
-from giw.support.combine import Levels, conformal_p, evidence, mean_evidence
-from giw.support.matrices import Matrix, as_matrix, on_host, row_key, rows_repeat_by_nature
+from giw.support.neighbours import Matrix, as_matrix, on_host, row_key, rows_repeat_by_nature
 from giw.support.one_class_svm import one_class_svm, threshold_of, unit_rows
-from giw.support.scores import KNN, Scored
+from giw.support.scores import KNN, Levels, Scored, conformal_p, evidence, mean_evidence
 from giw.support.split import LABEL, SupportSplit
 from giw.tables import Encoder
 

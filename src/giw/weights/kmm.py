@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from giw.checks import as_members, as_row_pair, check_positive, like_input
-from giw.weights.effective import warn_if_few
 from giw.weights.least_squares import ULSIF
 from giw.weights.quadratic import interior_point, pivoted_cholesky
 from giw.weights.ratio import (
@@ -20,6 +19,7 @@ from giw.weights.ratio import (
     LinearRatio,
     candidate_widths,
     check_auto,
+    warn_if_few,
 )
 from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 

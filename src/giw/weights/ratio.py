@@ -1,8 +1,9 @@
-"""What the ratio estimators share: check, choose a width and a ridge, fit, weigh."""
+"""What the ratio estimators share: choose a width and a ridge, fit, weigh."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from giw.checks import as_rows, check_positive, like_input
+from giw.checks import as_array, as_rows, callers_level, check_positive, like_input
 from giw.tables.chunks import Chunks
-from giw.weights.effective import warn_if_few
 from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 
 Array = NDArray[np.float64]
@@ -25,7 +25,58 @@ Features = Callable[[Array], Array]  # (n, d) → (n, b)
 Fit = Callable[..., Array]
 # widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
 WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)
+FEWEST_EFFECTIVE = 0.05  # share of the training points below which a warning is due
 MEDIAN_ROWS = 500  # of each sample, between which the median distance is taken
+
+
+class EffectiveSampleSizeWarning(UserWarning):
+    """Few training points carry almost all of the weight."""
+
+
+def effective_sample_size(weight: Any) -> float:
+    r"""Number of equally weighted points with the same variance of a weighted mean (Kish [1]_).
+
+    .. math:: \frac{(\sum_i w_i)^2}{\sum_i w_i^2}
+
+    Parameters
+    ----------
+    weight : array-like of shape (n,)
+        Not negative and not all zero; the scale does not matter.
+
+    Returns
+    -------
+    float
+        Between one, all weight on one point, and n, all weights equal.
+
+    References
+    ----------
+    .. [1] Kish, Survey Sampling, Wiley, 1965.
+    """
+    w = as_array(weight, "weight")
+    if w.ndim != 1 or w.size == 0:
+        raise ValueError(f"weight must have shape (n,) with n ≥ 1, got {w.shape}")
+    if (w < 0).any() or not (w > 0).any():
+        raise ValueError(
+            f"weight must not be negative nor all zero, got {w.min():.3g} to {w.max():.3g}"
+        )
+    w = w.astype(np.float64) / w.max()  # squares of tiny or huge weights leave the range of floats
+    return float(w.sum() ** 2 / np.square(w).sum())
+
+
+def warn_if_few(weight: NDArray[np.float64], what: str) -> None:
+    """Explain a collapse of the weights onto few training points."""
+    n, effective = len(weight), effective_sample_size(weight)
+    if effective >= FEWEST_EFFECTIVE * n:
+        return
+    warnings.warn(
+        f"{what}: the effective sample size is {effective:.1f} of {n} training points "
+        f"(under {FEWEST_EFFECTIVE:.0%}): few points carry almost all of the weight, and a "
+        "weighted mean is about as noisy as a mean of that many points. The validation data "
+        "lie where training data are rare or absent: look at giw.SupportSplitter for the part "
+        "outside, or use a wider bandwidth, a larger ridge or a lower upper bound",
+        EffectiveSampleSizeWarning,
+        stacklevel=callers_level(),
+    )
 
 
 class Ratio(BaseEstimator):
