@@ -336,7 +336,7 @@ def methods(quick: bool, names: Sequence[str]) -> None:
 
 def kernels(quick: bool) -> None:
     """What each part of ``nets/kernels`` brings: a step with all of them, and without each."""
-    from giw.nets.kernels import loss_weights, patches
+    from giw.nets.kernels import loss_weights
     from giw.nets.training import run
 
     def never(*_: object) -> bool:
@@ -344,7 +344,6 @@ def kernels(quick: bool) -> None:
 
     without: dict[str, tuple[tuple[object, str, object], ...]] = {
         "all": (),
-        "Triton patches": ((patches, "reaches", never),),
         "products": ((run, "by_products", copy.deepcopy),),
         "Triton weights": ((loss_weights, "suits", never),),
     }
@@ -367,7 +366,7 @@ def kernels(quick: bool) -> None:
         for name in names:
             full = 0.0
             for part, patched in without.items():
-                if dataset == "cifar20" and part in ("Triton patches", "products"):
+                if dataset == "cifar20" and part == "products":
                     continue
                 before = [getattr(place, what) for place, what, _ in patched]
                 for place, what, instead in patched:

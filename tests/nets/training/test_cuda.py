@@ -7,10 +7,9 @@ import pytest
 import torch
 from tests.nets.training.test_trials import SEEDS, assert_same, tiny_images, tiny_lenet
 from tests.nets.training.toy import toy_net, toy_tensors
-from torch.func import grad, vmap
+from torch.func import vmap
 
 from giw.nets.images import Augmentation
-from giw.nets.kernels.patches import best_of_four, cut_patches
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
 from giw.nets.methods import GIW, METHODS
@@ -62,29 +61,6 @@ def test_an_epoch_may_be_shorter_than_the_trial_runs_of_a_recording():
     np.testing.assert_allclose(found.history["loss"], expected.history["loss"], rtol=1e-3)
 
 
-@pytest.mark.parametrize("k", [3, 6])
-def test_patches_and_their_gradients_are_those_of_torch(k):
-    x = torch.randn(4, 5, 14, 12, 3)
-
-    def curve(z):
-        return cut_patches(z, k).pow(3).sum()
-
-    for first in (curve, lambda z: grad(curve)(z).pow(2).sum()):
-        found, expected = vmap(grad(first))(x.cuda()), vmap(grad(first))(x)
-        torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-3)
-
-
-def test_best_of_four_and_its_gradients_are_those_of_torch():
-    x = torch.randn(4, 50, 4, 6)
-
-    def curve(z):
-        return best_of_four(z).pow(3).sum()
-
-    for first in (curve, lambda z: grad(curve)(z).pow(2).sum()):
-        found, expected = vmap(grad(first))(x.cuda()), vmap(grad(first))(x)
-        torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-4)
-
-
 @by_name
 def test_a_replayed_graph_is_the_run_without_one(method):
     data = on_gpu(toy_tensors())
@@ -105,7 +81,7 @@ def test_trials_side_by_side_end_where_each_ends_alone(method):
 
 @pytest.mark.parametrize("augmentation", [None, Augmentation(rotations=(10.0,), translate=0.1)])
 def test_the_gpu_ends_where_the_cpu_ends(augmentation):
-    """Stacked, captured and by Triton kernels, against plain convolutions on the CPU."""
+    """Stacked, captured and by matrix products, against plain convolutions on the CPU."""
     config = replace(CONFIG, augmentation=augmentation, learning_rate=5e-4)
     modules, datas = [tiny_lenet(seed) for seed in SEEDS], [tiny_images(seed) for seed in SEEDS]
     together = train_trials(
