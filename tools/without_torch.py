@@ -145,10 +145,11 @@ def weights() -> None:
 def support() -> None:
     """Far rows are outside."""
     import giw
-    from giw.tables import encoded
+    from giw.tables import Encoder
 
     X, _, X_val, _ = two_tables(300, 60)
-    z, z_val = encoded(X, X_val)
+    encoder = Encoder().fit(X, X_val)
+    z, z_val = encoder.transform(X), encoder.transform(X_val)
     split = giw.SupportSplitter(random_state=0).fit(z).split(z_val)
     assert not split.inside[:20].any()
     assert split.inside[20:].mean() > 0.8

@@ -2,7 +2,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from giw.diagnosis.features import as_features
-from giw.tables import Table, encoded
+from giw.tables import Encoder, Table
 
 
 def test_rows_are_seen_as_everywhere_else_and_features_know_their_column():
@@ -13,5 +13,5 @@ def test_rows_are_seen_as_everywhere_else_and_features_know_their_column():
 
     assert found.columns == ["age", *["town"] * 4]
     assert found.names[:3] == ["age", "town=a", "town=b"]
-    assert_array_equal(found.z_train, encoded(table, table)[0])
+    assert_array_equal(found.z_train, Encoder().fit(table, table).transform(table))
     assert_array_equal(found.raw_val[:, 0], [0, 1, 2])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from giw.tables import Encoder, Table, as_table, encoded
+from giw.tables import Encoder, Table, as_table
 
 RNG = np.random.default_rng(0)
 
@@ -25,6 +25,11 @@ def text(*values):
 
 def column(*values):
     return np.array(values, dtype=float)[:, None]
+
+
+def encoded(train, val):
+    encoder = Encoder().fit(train, val)
+    return encoder.transform(train), encoder.transform(val)
 
 
 TRAIN = Table(

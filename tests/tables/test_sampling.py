@@ -81,7 +81,7 @@ def test_more_rare_values_than_rows_may_join_is_told(path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("half.parquet", "is not a whole parquet file"), ("half.csv.gz", "cannot be read")],
+    [("half.parquet", "is not a whole parquet file"), ("half.csv.gz", "is not a regular csv file")],
 )
 def test_half_a_file_is_named(tmp_path, name, words):
     half = tmp_path / name

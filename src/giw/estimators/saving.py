@@ -16,7 +16,6 @@ import math
 import os
 import shutil
 import sys
-import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from io import BytesIO
@@ -29,7 +28,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
-from giw.tables.npy_in_zip import check_arrays
 from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
 
 FORMAT, VERSION = "giw model", 1
@@ -286,9 +284,9 @@ def _known_classes() -> dict[str, Any]:
     from giw.estimators.candidates import Mapped
     from giw.estimators.fitting import CountedFromZero
     from giw.estimators.stack import LeftOut
-    from giw.tables.encoder import CategoryColumn, EmptyColumn, Encoder, NumberColumn
+    from giw.tables.encoder import CategoryColumn, Encoder, NumberColumn
 
-    inner = (Mapped, CountedFromZero, LeftOut, Encoder, NumberColumn, CategoryColumn, EmptyColumn)
+    inner = (Mapped, CountedFromZero, LeftOut, Encoder, NumberColumn, CategoryColumn)
     found: dict[str, Any] = {kind.__name__: kind for kind in inner}
     rooms = [giw.weights, giw.support, giw.estimators]
     if importlib.util.find_spec("torch") is not None:
@@ -325,8 +323,6 @@ def _arrays_in(name: str, content: bytes) -> dict[str, NDArray[Any]]:
         return found
     if not name.endswith(".npz"):
         return {}
-    with zipfile.ZipFile(BytesIO(content)) as archive:
-        check_arrays(archive, len(content))
     with np.load(BytesIO(content), allow_pickle=False) as file:
         return {str(key): file[f"array{j}"] for j, key in enumerate(file["names"])}
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import zipfile
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-
-from giw.tables.npy_in_zip import check_arrays
 
 # Trees keep their nodes in compiled classes. skops does not trust them by itself, because nodes
 # that point outside their array would be followed; here every node is checked after loading.
@@ -31,8 +27,6 @@ def from_skops(content: bytes, name: str) -> Any:
     """The estimator from bytes; types other than scikit-learn's and numpy's are refused."""
     skops = _skops()
     try:
-        with zipfile.ZipFile(BytesIO(content)) as archive:
-            check_arrays(archive, len(content))
         unknown = _check_types(skops, content, name)
         estimator = skops.loads(content, trusted=unknown)
         _check_trees(estimator, name)

@@ -1,8 +1,7 @@
 """Rows from files and frames: read, sampled and encoded as numbers."""
 
 from giw.tables.chunks import Chunks
-from giw.tables.encoder import Encoder, encoded
-from giw.tables.ray_chunks import ray_chunks, ray_column
+from giw.tables.encoder import Encoder
 from giw.tables.reading import read_table
 from giw.tables.sampling import TableSample, read_within, sample_file
 from giw.tables.table import Table, as_table, table_from_frame
@@ -13,9 +12,6 @@ __all__ = [
     "Table",
     "TableSample",
     "as_table",
-    "encoded",
-    "ray_chunks",
-    "ray_column",
     "read_table",
     "read_within",
     "sample_file",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ Array = NDArray[Any]
 BLOCK = 32_768  # rows held in memory at a time
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Chunks:
     """A matrix in pieces.
 
@@ -38,8 +39,8 @@ class Chunks:
     pieces: Callable[[], Iterable[Any]]
     name: str
     kept: NDArray[np.bool_] | None = None
-    change: Callable[[Array], Array] | None = None
-    _size: list[int] = field(default_factory=list)  # what the first walk counted
+    change: Callable[[Array], Array] = lambda block: block
+    _total: int | None = None  # rows that the first walk counted
 
     def __iter__(self) -> Iterator[Array]:
         """Blocks of at most ``BLOCK`` rows, (rows, d)."""
@@ -50,19 +51,18 @@ class Chunks:
             rows += len(part)
             while rows >= BLOCK:
                 joined = np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
-                yield self._changed(joined[:BLOCK])
+                yield self.change(joined[:BLOCK])
                 waiting, rows = [joined[BLOCK:]], rows - BLOCK
         if rows:
-            yield self._changed(np.concatenate(waiting))
+            yield self.change(np.concatenate(waiting))
 
     def __len__(self) -> int:
         """Number of rows that count; the first time this is asked may take a walk."""
         if self.kept is not None:
             return int(self.kept.sum())
-        if not self._size:
-            for _ in self._kept_parts():
-                pass
-        return self._size[0]
+        if self._total is None:
+            collections.deque(self._kept_parts(), maxlen=0)
+        return self._total or 0
 
     def rows(self, index: NDArray[np.intp]) -> Array:
         """The rows with these numbers, in this order, from one walk."""
@@ -82,15 +82,12 @@ class Chunks:
         if self.kept is not None:  # marks are counted among the rows that were left
             marks, kept = kept, np.zeros_like(self.kept)
             kept[self.kept] = marks
-        return replace(self, kept=kept, _size=[])
+        return replace(self, kept=kept)
 
     def through(self, change: Callable[[Array], Array]) -> Chunks:
         """The same rows, each block changed once more."""
         before = self.change
-        return replace(self, change=change if before is None else lambda x: change(before(x)))
-
-    def _changed(self, block: Array) -> Array:
-        return block if self.change is None else self.change(block)
+        return replace(self, change=lambda block: change(before(block)))
 
     def _kept_parts(self) -> Iterator[Array]:
         total, width = 0, None
@@ -109,14 +106,13 @@ class Chunks:
             yield part if self.kept is None else part[self.kept[mine]]
         if total == 0:
             raise ValueError(f"{self.name} is empty: none of its pieces holds a row")
-        expected = len(self.kept) if self.kept is not None else (self._size or [total])[0]
-        if total != expected:
+        expected = self._total if self.kept is None else len(self.kept)
+        if total != (expected or total):
             raise ValueError(
                 f"{self.name} has {total} rows where {expected} were expected; it is walked "
                 "through several times and must give the same rows every time"
             )
-        if self.kept is None and not self._size:
-            self._size.append(total)
+        self._total = total
 
 
 def as_chunks(value: Any, name: str) -> Chunks | None:

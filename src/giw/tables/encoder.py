@@ -25,6 +25,8 @@ Matrix = NDArray[np.float64]
 class NumberColumn:
     """Numbers: missing ones become the training median, and an indicator says where.
 
+    A column that is empty in training makes no feature, and every value in it is new.
+
     Attributes
     ----------
     fill : float
@@ -43,13 +45,14 @@ class NumberColumn:
 
     def features(self) -> list[str]:
         """Names of the features it becomes."""
-        return [self.name] + [f"{self.name}={MISSING}"] * self.indicator
+        names = [self.name, f"{self.name}={MISSING}"]
+        return names[: 1 + self.indicator] if self.rows else []
 
     def encode(self, column: Column) -> Matrix:
-        """The features, (n, 1 or 2)."""
+        """The features, (n, 0, 1 or 2)."""
         gone = np.isnan(column)
-        parts = [np.where(gone, self.fill, column)] + [gone.astype(np.float64)] * self.indicator
-        return np.stack(parts, axis=1)
+        parts = [np.where(gone, self.fill, column), gone.astype(np.float64)]
+        return np.stack(parts, axis=1)[:, : len(self.features())]
 
     def counts(self, column: Column) -> NDArray[np.int64]:
         """Training rows that have a number, or that have none, like each row here, (n,)."""
@@ -65,18 +68,18 @@ class CategoryColumn:
 
     Attributes
     ----------
-    categories, rare : tuple of str
+    categories, rare : sequence of str
         Those with a feature each, and those that share one.
-    rows : tuple of int
+    rows : sequence of int
         Training rows of each category, the rare ones last.
     gaps : int
         Training rows without a category.
     """
 
     name: str
-    categories: tuple[str, ...]
-    rare: tuple[str, ...] = ()
-    rows: tuple[int, ...] = ()
+    categories: Sequence[str]
+    rare: Sequence[str] = ()
+    rows: Sequence[int] = ()
     gaps: int = 1
 
     def features(self) -> list[str]:
@@ -86,33 +89,20 @@ class CategoryColumn:
 
     def encode(self, column: Column) -> Matrix:
         """The features, (n, number of categories + 2 or 3)."""
-        known, width = len(self.categories), len(self.features())
-        code = np.minimum(self._codes(column), known if self.rare else known - 1)
-        code = np.where(code < 0, width + code, code)
+        width = len(self.features())
+        code = np.minimum(self._codes(column), width - 3)  # the rare ones share the last
         return np.eye(width)[code]
 
     def counts(self, column: Column) -> NDArray[np.int64]:
         """Training rows that have the same category as each row here, (n,)."""
-        rows = self.rows or (1,) * len(self.categories + self.rare)
+        rows = self.rows or [1] * (len(self.categories) + len(self.rare))
         return np.array([*rows, self.gaps, 0], dtype=np.int64)[self._codes(column)]
 
     def _codes(self, column: Column) -> NDArray[np.int64]:
         """Place among the categories, -2 for missing and -1 for unseen ones, (n,)."""
-        place: dict[Any, int] = {v: j for j, v in enumerate(self.categories + self.rare)}
+        place: dict[Any, int] = {v: j for j, v in enumerate([*self.categories, *self.rare])}
         place[None] = -2
         return np.array([place.get(value, -1) for value in column], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class EmptyColumn:
-    """A column without a single value in training: no feature, and every value is new."""
-
-    name: str
-    gaps: int
-
-    def counts(self, column: Column) -> NDArray[np.int64]:
-        """All training rows for a missing value, none for any other, (n,)."""
-        return self.gaps * missing_in(column).astype(np.int64)
 
 
 class Encoder(BaseEstimator):
@@ -179,39 +169,54 @@ class Encoder(BaseEstimator):
             numbers have missing values, so that these get an indicator.
         """
         train = as_table(X, "X")
-        self._check_train(train)
+        for name in set(self.categorical) - set(train.columns):
+            raise ValueError(
+                f"{train.source} has no column {name!r}{did_you_mean(name, train.names)}"
+            )
+        if train.columns and not len(train):
+            raise ValueError(f"{train.source} has no rows; units need at least one")
         self.columns_, self.named_, self.n_samples_ = train.names, not train.unnamed, len(train)
         self.encoded_: list[NumberColumn | CategoryColumn] = []
-        self.empty_: list[EmptyColumn] = []
         val = Table({}) if X_val is None else self._renamed(as_table(X_val, "X_val"))
-        notes = [note for name in train.names for note in self._fit_column(name, train, val)]
-        self.notes_ = tuple(notes)
-        if not self.encoded_:
-            raise ValueError(
-                "; ".join((f"{train.source} has no column to learn from besides the label", *notes))
-            )
+        notes = [self._fit_column(name, train, val) for name in train.names]
+        self.notes_ = tuple(note for note in notes if note)
+        if not self.feature_names_:
+            words = f"{train.source} has no column to learn from besides the label"
+            raise ValueError("; ".join((words, *self.notes_)))
         if X_val is not None:
             self._check_columns(val, strict=True)
         self.center_, self.unit_ = units(self.numbers(train), reach=self.reach)
         return self
 
-    def _fit_column(self, name: str, train: Table, val: Table) -> list[str]:
+    def _fit_column(self, name: str, train: Table, val: Table) -> str:
         """Learn one column, or give the reason why it is left out."""
         column = train.columns[name]
         gone = missing_in(column)
-        gaps = int(gone.sum())
-        if gaps == len(column):
-            self.empty_.append(EmptyColumn(name, gaps))
-            return [f"column {name!r} is empty in training and is left out"]
-        if column.dtype == object or name in self.categorical:
-            return self._fit_text(name, as_text(column), gone, train.source)
-        there = column[~gone]
-        _check_no_infinity(column, name, train.source)
-        also = val.columns.get(name)
-        indicator = gaps > 0 or (also is not None and bool(missing_in(also).any()))
-        fill = float(np.median(0.5 * there) * 2)  # the mean of two large numbers may be infinite
-        self.encoded_.append(NumberColumn(name, fill, indicator, len(there), gaps))
-        return []
+        there, gaps = column[~gone], int(gone.sum())
+        if not len(there):
+            self.encoded_.append(NumberColumn(name, 0.0, False, 0, gaps))
+            return f"column {name!r} is empty in training and is left out"
+        if column.dtype != object and name not in self.categorical:
+            _finite(column, name, train.source)
+            also = val.columns.get(name)
+            indicator = gaps > 0 or (also is not None and bool(missing_in(also).any()))
+            fill = float(np.median(0.5 * there) * 2)  # the mean of two large ones may be infinite
+            self.encoded_.append(NumberColumn(name, fill, indicator, len(there), gaps))
+            return ""
+        kinds, count = np.unique(as_text(there).astype(str), return_counts=True)
+        if len(kinds) > max(100, 0.5 * len(there)):
+            if name not in self.categorical and _numbers_as_text(column, name, train.source):
+                return (
+                    f"column {name!r} holds numbers written as text and is left out; convert "
+                    "them if they measure something"
+                )
+            return f"column {name!r} has another text in almost every row and is left out"
+        cut = self.max_categories
+        order = np.argsort(-count, kind="stable")
+        order = np.concatenate([np.sort(order[:cut]), np.sort(order[cut:])])
+        known, rows = kinds[order].tolist(), count[order].tolist()
+        self.encoded_.append(CategoryColumn(name, known[:cut], known[cut:], rows, gaps))
+        return ""
 
     def transform(self, X: Any) -> Matrix:
         """The features in training units, (n, d), none beyond 10⁹."""
@@ -228,7 +233,7 @@ class Encoder(BaseEstimator):
     def numbers(self, X: Any) -> Matrix:
         """The same features as they came, neither centred nor divided, (n, d)."""
         table = self._matched(X)
-        parts = [column.encode(self._values(column, table)) for column in self.encoded_]
+        parts = [c.encode(self._values(c, table)) for c in self.encoded_ if c.features()]
         return np.concatenate(parts, axis=1)
 
     def level_counts(self, X: Any) -> NDArray[np.int64]:
@@ -241,7 +246,7 @@ class Encoder(BaseEstimator):
         table = self._matched(X)
         place = {name: j for j, name in enumerate(self.columns_)}
         counts = np.full((len(table), len(self.columns_)), self.n_samples_)
-        for column in (*self.encoded_, *self.empty_):
+        for column in self.encoded_:
             if column.name in table.columns:  # an empty one need not be there
                 counts[:, place[column.name]] = column.counts(self._values(column, table))
         return counts
@@ -271,8 +276,6 @@ class Encoder(BaseEstimator):
         """Plain values for JSON."""
         return {
             "columns": [asdict(column) for column in self.encoded_],
-            "left_out": [n for n in self.columns_ if n not in set(self.feature_columns_)],
-            "empty": [column.name for column in self.empty_],
             "order": self.columns_,
             "rows": self.n_samples_,
             "center": self.center_.tolist(),
@@ -283,44 +286,16 @@ class Encoder(BaseEstimator):
     def from_dict(cls, values: Mapping[str, Any]) -> Encoder:
         """Made again from :meth:`to_dict`; one of version 0.1.0 leaves numbers as they are."""
         encoder = cls()
-        encoder.encoded_ = [_column_from(column) for column in values["columns"]]
-        encoder.n_samples_, encoder.named_ = int(values.get("rows", 1)), True
-        encoder.empty_ = [EmptyColumn(n, encoder.n_samples_) for n in values.get("empty", ())]
+        encoder.encoded_ = [
+            CategoryColumn(**column) if "categories" in column else NumberColumn(**column)
+            for column in values["columns"]
+        ]
+        encoder.n_samples_, encoder.named_, encoder.notes_ = int(values.get("rows", 1)), True, ()
         names = [column.name for column in encoder.encoded_]
-        encoder.columns_ = list(values.get("order", [*names, *values["left_out"]]))
-        encoder.notes_ = ()
+        encoder.columns_ = list(values.get("order") or [*names, *values["left_out"]])
         if "unit" in values:
             encoder.center_, encoder.unit_ = np.array(values["center"]), np.array(values["unit"])
         return encoder
-
-    def _check_train(self, train: Table) -> None:
-        for name in self.categorical:
-            if name not in train.columns:
-                raise ValueError(
-                    f"{train.source} has no column {name!r}{did_you_mean(name, train.names)}"
-                )
-        if train.columns and not len(train):
-            raise ValueError(f"{train.source} has no rows; units need at least one")
-
-    def _fit_text(self, name: str, text: Column, gone: NDArray[np.bool_], source: str) -> list[str]:
-        kinds, count = np.unique(text[~gone].astype(str), return_counts=True)
-        if len(kinds) > max(100, 0.5 * (~gone).sum()):
-            if name not in self.categorical and _numbers_as_text(text, name, source):
-                return [
-                    f"column {name!r} holds numbers written as text and is left out; convert "
-                    "them if they measure something"
-                ]
-            return [f"column {name!r} has another text in almost every row and is left out"]
-        cut = self.max_categories
-        order = np.argsort(-count, kind="stable")
-        order = np.concatenate([np.sort(order[:cut]), np.sort(order[cut:])])
-        known, rows = kinds[order].tolist(), count[order].tolist()
-        self.encoded_.append(
-            CategoryColumn(
-                name, tuple(known[:cut]), tuple(known[cut:]), tuple(rows), int(gone.sum())
-            )
-        )
-        return []
 
     def _matched(self, X: Any) -> Table:
         """A table that has all columns in use, under the names of training."""
@@ -342,7 +317,8 @@ class Encoder(BaseEstimator):
 
     def _check_columns(self, table: Table, *, strict: bool) -> None:
         """Refuse a table that lacks columns, or with ``strict`` one that has others."""
-        lacking = [column.name for column in self.encoded_ if column.name not in table.columns]
+        needed = [column.name for column in self.encoded_ if column.features()]
+        lacking = [name for name in needed if name not in table.columns]
         known = set(self.columns_)
         extra = [name for name in table.names if name not in known] if strict else []
         if not lacking and not extra:
@@ -354,24 +330,14 @@ class Encoder(BaseEstimator):
             f"{' and '.join(parts)}; rename, add or drop columns so that both agree"
         )
 
-    def _values(self, column: NumberColumn | CategoryColumn | EmptyColumn, table: Table) -> Column:
+    def _values(self, column: NumberColumn | CategoryColumn, table: Table) -> Column:
         """A column as training has it: text where that holds text, finite numbers otherwise."""
         values = table.columns[column.name]
         if isinstance(column, CategoryColumn):
             return as_text(values)
-        if isinstance(column, EmptyColumn):
-            return values
-        if values.dtype == object:
-            return _no_text(values, column.name, table.source)
-        _check_no_infinity(values, column.name, table.source)
-        return values
-
-
-def encoded(X: Any, X_val: Any) -> tuple[Matrix, Matrix]:
-    """Training and validation rows through one encoder, (n, d) and (m, d)."""
-    train, val = as_table(X, "X"), as_table(X_val, "X_val")
-    encoder = Encoder().fit(train, val)
-    return encoder.transform(train), encoder.transform(val)
+        if not column.rows:
+            return np.where(missing_in(values), np.nan, 0.0)
+        return _finite(values, column.name, table.source)
 
 
 def units(x: Matrix, *, reach: float) -> tuple[Matrix, Matrix]:
@@ -431,29 +397,21 @@ def _numbers_as_text(text: Column, name: str, source: str) -> bool:
     return not words
 
 
-def _no_text(values: Column, name: str, source: str) -> Column:
-    """A column of text where training has numbers is a mistake, unless it is all missing."""
-    there = [j for j, value in enumerate(values) if value is not None]
-    if not there:
+def _finite(values: Column, name: str, source: str) -> Column:
+    """Numbers of a column that may be all missing; text and infinite numbers are refused."""
+    if values.dtype != object:
+        infinite = np.flatnonzero(np.isinf(values))
+        if not len(infinite):
+            return values
+        raise ValueError(
+            f"{source}: column {name!r} holds infinite numbers (the first in row {infinite[0]}); "
+            "leave them empty instead"
+        )
+    there = np.flatnonzero(~missing_in(values))
+    if not len(there):
         return np.full(len(values), np.nan)
     row = next((j for j in there if not is_number(values[j])), there[0])
     raise ValueError(
         f"{source}: column {name!r} holds text ({values[row]!r} in row {row}) where the training "
         "data hold numbers; leave missing values empty, or fit again and name it with --categorical"
     )
-
-
-def _check_no_infinity(values: Column, name: str, source: str) -> None:
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(
-            f"{source}: column {name!r} holds infinite numbers (the first in row {row}); leave "
-            "them empty instead"
-        )
-
-
-def _column_from(values: Mapping[str, Any]) -> NumberColumn | CategoryColumn:
-    if "categories" not in values:
-        return NumberColumn(**values)
-    lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    return CategoryColumn(**lists)

@@ -1,4 +1,4 @@
-"""Tables from files: csv, parquet and npz.
+"""Tables from files: csv, parquet and npz, whole or some rows at a time.
 
 Nothing in a file is ever run: npz files with pickled objects are refused. Every complaint is one
 line that names the file, what is wrong with it and the way out.
@@ -6,21 +6,39 @@ line that names the file, what is wrong with it and the way out.
 
 from __future__ import annotations
 
+import csv
+import functools
+import gzip
+import io
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.tables.csv_files import read_csv
-from giw.tables.npy_in_zip import check_npz
-from giw.tables.table import Column, Table, one_line, plain_column, table_from_frame
+from giw.tables.table import (
+    UNNAMED,
+    Column,
+    Table,
+    as_table,
+    counts_rows,
+    is_number,
+    iso_days,
+    one_line,
+    table_from_frame,
+    without_counter,
+)
 
-CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet", ".pq")
+CSV, PARQUET, NPZ = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet", ".pq"), (".npz",)
+MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "<NA>"]
+MISSING += ["1.#QNAN", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]  # as in pandas
+TEXT = re.compile("^(dictionary<values=)?(large_)?string")  # types of Arrow
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
@@ -43,90 +61,254 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes); write it again")
     name = path.name.lower()
-    for endings, reader in READERS.items():
-        if name.endswith(endings):
-            table = reader(path)
-            if len(table) == 0:
-                raise ValueError(f"{path} holds no rows; a table needs at least one")
-            return table
-    kinds = ", ".join(ending for endings in READERS for ending in endings)
-    raise ValueError(f"{path}: cannot tell what it is; the name must end in one of {kinds}")
-
-
-def _read_parquet(path: Path) -> Table:
-    import pandas as pd
-
-    with parquet_errors(path):  # text is decoded only when it is looked at
-        return table_from_frame(pd.read_parquet(path), str(path))
+    if not name.endswith(CSV + PARQUET + NPZ):
+        raise ValueError(
+            f"{path}: cannot tell what it is; the name must end in one of "
+            f"{', '.join(CSV + PARQUET + NPZ)}"
+        )
+    if name.endswith(NPZ):
+        table = _read_npz(path)
+    else:
+        file = TableFile(path, 2**22, keep=True)
+        table = file.table(list(file.batches()))
+    if len(table) == 0:
+        raise ValueError(f"{path} holds no rows; a table needs at least one")
+    return table
 
 
 @contextmanager
-def parquet_errors(path: Path) -> Iterator[None]:
-    """What is wrong with a parquet file, in one line."""
+def told_in_one_line(path: Path, kind: str) -> Iterator[None]:
+    """What is wrong with a file; a damaged one can raise nearly anything."""
     try:
         yield
-    except Exception as error:  # a damaged file can raise nearly anything, in pandas too
+    except Exception as error:
         if isinstance(error, ValueError) and str(error).startswith(str(path)):
             raise
+        said = one_line(error)
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in said:
+            raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+        raise ValueError(f"{path} is not a {kind} file: {said}; write or copy it again") from None
+
+
+class TableFile:
+    """Rows of a csv or parquet file, some at a time, with the types of the whole file.
+
+    A column of numbers with one word in its last row is a column of text, and so is one of dates.
+    Cells of a csv file, and text in a parquet file, are therefore looked at in all rows first.
+
+    Parameters
+    ----------
+    path : Path
+    block_bytes : int
+        What is read at a time; no row may be longer. About fifty times as much is in memory.
+    keep : bool, default=False
+        Keep all rows in memory, so that the file is read once.
+
+    Attributes
+    ----------
+    names : list of str
+        Columns.
+    total : int
+        Rows.
+    """
+
+    def __init__(self, path: Path, block_bytes: int, *, keep: bool = False) -> None:
+        self.path, self.total, self._kept = path, 0, None
+        self._parquet = path.name.lower().endswith(PARQUET)
+        with self._told():
+            found = (_open_parquet if self._parquet else _open_csv)(path)
+        self.names: list[str] = found[0]
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice:
+            raise ValueError(f"{path} has two columns called {twice[0]!r}; rename one")
+        self._kinds: dict[str, Sequence[str]] = found[1]
+        self._batches = functools.partial(found[2], block_bytes)
+        counts = self.names[:1] == [UNNAMED]
+        looked_at = None if keep else [*self._kinds, *([UNNAMED] if counts else [])]
+        kept, first = [], None
+        for batch in self.batches(looked_at):
+            for name, kinds in self._kinds.items():
+                cells = batch.column(name).cast("string").drop_null().unique()
+                if len(cells):
+                    self._kinds[name] = [k for k in kinds if KINDS[k](cells) is not None]
+            if counts and len(batch):
+                numbers = _numbers(batch.column(UNNAMED).cast("string"))
+                first = numbers[0] if numbers is not None and first is None else first
+                counts = numbers is not None and counts_rows(numbers, (first or 0.0) + self.total)
+            self.total += len(batch)
+            kept += [batch] if keep else []
+        if self.total == 0:
+            raise ValueError(f"{path} holds no rows; a table needs at least one")
+        self._kept, self._counts = kept if keep else None, counts
+
+    def batches(self, columns: list[str] | None = None) -> Iterator[Any]:
+        """Batches of Arrow, all rows in their order; some columns, or all."""
+        with self._told():
+            yield from self._batches(columns) if self._kept is None else self._kept
+
+    def table(self, batches: Sequence[Any]) -> Table:
+        """Rows of :meth:`batches` as numbers, dates as days, and words."""
+        import pyarrow as pa
+
+        with self._told():  # damaged text is found when it is looked at
+            rows = pa.Table.from_batches(batches)
+            others = [name for name in self.names if name not in self._kinds]
+            frame = rows.select(others).to_pandas(ignore_metadata=True)
+            columns = dict(table_from_frame(frame, str(self.path)).columns)
+            for name, kinds in self._kinds.items():
+                cells = rows[name].combine_chunks().cast("string")
+                columns[name] = KINDS[kinds[0]](cells)  # type: ignore[assignment]  # no None
+        # a few rows may count where the whole file does not, and the other way round
+        names = [name for name in self.names if name in columns]
+        table = Table({name: columns[name] for name in names}, str(self.path))
+        return without_counter(table) if self._counts else table
+
+    def _told(self) -> Any:
+        return told_in_one_line(self.path, "whole parquet" if self._parquet else "regular csv")
+
+
+Walk = Callable[[int, list[str] | None], Iterable[Any]]
+
+
+def _open_parquet(path: Path) -> tuple[list[str], dict[str, Sequence[str]], Walk]:
+    """Names of the columns, what those of text may hold, and a walk through the rows."""
+    import pyarrow.parquet
+
+    # without a read-ahead of whole row groups, which may be as large as the file
+    file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
+    text = {field.name for field in file.schema_arrow if TEXT.search(str(field.type))}
+    index = file.schema_arrow.pandas_metadata or {}
+    hidden = {name for name in index.get("index_columns", ()) if isinstance(name, str)}
+    names = [name for name in file.schema_arrow.names if name not in hidden]
+
+    def walk(block_bytes: int, columns: list[str] | None) -> Iterable[Any]:
+        rows = max(1, block_bytes // (8 * max(1, len(names))))
+        return file.iter_batches(rows, columns=columns, use_threads=False)
+
+    return names, {name: ("dates", "words") for name in names if name in text}, walk
+
+
+def _open_csv(path: Path) -> tuple[list[str], dict[str, Sequence[str]], Walk]:
+    """The same of a csv file, of which every cell is read as text."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    names, separator, lines = _header(path)
+
+    def walk(block_bytes: int, columns: list[str] | None) -> Iterable[Any]:
+        return pyarrow.csv.open_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=names, skip_rows=lines,
+                block_size=max(block_bytes, 32 * len(names)),  # a row of a wide table
+            ),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                null_values=MISSING, strings_can_be_null=True,
+                column_types={name: pa.string() for name in names},
+            ),
+        )  # fmt: skip
+
+    return names, {name: list(KINDS) for name in names}, walk
+
+
+def _numbers(cells: Any) -> Column | None:
+    """Text as numbers, NaN where missing; None where some of it is no number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(cells), r"^\+", "")
+    try:
+        numbers: Column = pc.cast(plain, "float64").to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+    return numbers
+
+
+def _truth(cells: Any) -> Column | None:
+    truth = np.array([WORDS_OF_TRUTH.get(text, np.inf) for text in cells.to_pylist()])
+    return None if np.isinf(truth).any() else truth
+
+
+def _dates(cells: Any) -> Column | None:
+    gone = cells.null_count == len(cells)
+    return np.full(len(cells), np.nan) if gone else iso_days(cells.to_pylist())
+
+
+def _words(cells: Any) -> Column:
+    return np.array(cells.to_pylist(), dtype=object)
+
+
+WORDS_OF_TRUTH = dict.fromkeys(("True", "TRUE", "true"), 1.0) | {None: np.nan}
+WORDS_OF_TRUTH |= dict.fromkeys(("False", "FALSE", "false"), 0.0)
+# what a column of text may hold: the first that all its cells are
+KINDS: dict[str, Callable[[Any], Column | None]] = {
+    "numbers": _numbers, "truth": _truth, "dates": _dates, "words": _words,
+}  # fmt: skip
+
+
+def _header(path: Path) -> tuple[list[str], str, int]:
+    """Names of the columns, what separates them, and the number of lines up to their end."""
+    with text_of(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+        empty, line = 0, lines.readline(2**20)
+        while line and not line.strip():
+            empty, line = empty + 1, lines.readline(2**20)
+        if not line:
+            raise ValueError(f"{path} is empty: there is no line of column names")
+        separator = max(",;\t", key=line.count)
+        reader = csv.reader(itertools.chain([line], lines), delimiter=separator)
+        names = [name or f"Unnamed: {j}" for j, name in enumerate(next(reader))]
+    if names != [str(j) for j in range(len(names))] and all(map(is_number, names)):
         raise ValueError(
-            f"{path} is not a whole parquet file: {one_line(error)}; write or copy it again"
-        ) from None
+            f"{path}: the first line must name the columns, but it holds numbers "
+            f"({', '.join(names[:3])}, …); add a line of names"
+        )
+    return names, separator, empty + reader.line_num
+
+
+def text_of(path: Path) -> Any:
+    """The bytes of a csv file, unpacked."""
+    return gzip.open(path) if path.name.lower().endswith(".gz") else open(path, "rb")
 
 
 def _read_npz(path: Path) -> Table:
-    arrays: dict[str, NDArray[Any]] = {}
-    name = ""
-    if not is_zipfile(path):  # numpy would take it for a single array or a pickle
+    if not zipfile.is_zipfile(path):  # numpy would take it for a single array or a pickle
         raise ValueError(
             f"{path} is not a whole npz file, and single arrays or pickled objects are not read; "
             "write it with numpy.savez"
         )
-    try:
-        check_npz(path)
-        with np.load(path, allow_pickle=False) as file:
-            for name in file.files:
-                arrays[name] = file[name]
-    except ValueError as error:
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            where = f"array {name!r}" if name else "it"
-            raise ValueError(
-                f"{path}: {where} holds pickled objects, which could run code when read; save "
-                "plain arrays instead, for example text as array.astype(str)"
-            ) from None
-        raise ValueError(f"{path} is not a whole npz file: {one_line(error)}") from None
-    except Exception as error:  # a damaged zip file or header can raise nearly anything
-        raise ValueError(
-            f"{path} is not a whole npz file: {one_line(error)}; write or copy it again"
-        ) from None
-    return Table(_from_arrays(arrays, str(path)), str(path))
-
-
-READERS: dict[tuple[str, ...], Callable[[Path], Table]] = {
-    CSV: read_csv,
-    PARQUET: _read_parquet,
-    (".npz",): _read_npz,
-}
-
-
-def _from_arrays(arrays: Mapping[str, NDArray[Any]], source: str) -> dict[str, Column]:
-    columns: dict[str, Column] = {}
+    # what an array claims beyond its bytes is found out when these are read
+    with told_in_one_line(path, "whole npz"), np.load(path, allow_pickle=False) as file:
+        arrays = {name: _array(file, name, path) for name in file.files}
     lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"{source}: all arrays need the same number of rows, got {lengths}")
+        raise ValueError(f"{path}: all arrays need the same number of rows, got {lengths}")
     if 0 in lengths.values():  # such an array may still claim any number of columns
-        raise ValueError(f"{source} holds no rows; a table needs at least one")
+        raise ValueError(f"{path} holds no rows; a table needs at least one")
+    columns: dict[str, Column] = {}
     for name, array in arrays.items():
         if array.ndim > 2:
             raise ValueError(
-                f"{source}: array {name!r} has shape {array.shape}; a table has two dimensions: "
+                f"{path}: array {name!r} has shape {array.shape}; a table has two dimensions: "
                 "flatten it with reshape(len(a), -1), or use giw.GIWClassifier, which takes images"
             )
-        if array.dtype.kind not in "biufUSMm":
+        if array.dtype.kind not in "biufUSMm" or not array.itemsize:
             raise ValueError(
-                f"{source}: array {name!r} has dtype {array.dtype}; need numbers, text or dates"
+                f"{path}: array {name!r} has dtype {array.dtype}; need numbers, text or dates"
             )
-        if array.ndim == 1:
-            columns[name] = plain_column(array)
-        else:
-            columns |= {f"{name}[{j}]": plain_column(array[:, j]) for j in range(array.shape[1])}
-    return columns
+        names = [name] if array.ndim == 1 else [f"{name}[{j}]" for j in range(array.shape[1])]
+        columns |= as_table(array, str(path), column_names=names).columns
+    return Table(columns, str(path))
+
+
+def _array(file: Any, name: str, path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = file[name]
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        raise ValueError(
+            f"{path}: array {name!r} holds pickled objects, which could run code when read; save "
+            "plain arrays instead, for example text as array.astype(str)"
+        ) from None
+    return array

@@ -8,9 +8,10 @@ as if training had never seen it, so that those which were not drawn join it in 
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.tables.csv_files import CsvFile, csv_bytes
-from giw.tables.reading import CSV, PARQUET, parquet_errors, read_table
-from giw.tables.table import Table, table_from_frame
+from giw.tables.reading import CSV, PARQUET, TableFile, read_table, text_of, told_in_one_line
+from giw.tables.table import Column, Table, missing_in
 
 COPIES = 6  # of a table that are in memory at once: file, frame, columns, matrix, units, scratch
+HEAD = 2**20  # bytes by which the number of rows of a csv file is judged
 Ints = NDArray[np.int64]
 
 
@@ -45,36 +46,6 @@ class TableSample(Table):
     label_counts: dict[Any, int] | None = None
 
 
-class ParquetFile:
-    """Rows of a parquet file, some at a time."""
-
-    def __init__(self, path: Path, block_bytes: int) -> None:
-        import pyarrow as pa
-
-        self.path = path
-        self._file = _opened(path)
-        schema = self._file.schema_arrow
-        self.names: list[str] = schema.names
-        self.total: int = self._file.metadata.num_rows
-        self.words = {
-            name
-            for name, kind in zip(schema.names, schema.types, strict=True)
-            if pa.types.is_dictionary(kind) or pa.types.is_string(kind)
-            or pa.types.is_large_string(kind)
-        }  # fmt: skip
-        self._rows_at_a_time = max(1, block_bytes // (8 * max(1, len(self.names))))
-
-    def batches(self) -> Iterator[Any]:
-        """Batches of Arrow, all rows in their order."""
-        with parquet_errors(self.path):  # a damaged page is found when it is read
-            yield from self._file.iter_batches(self._rows_at_a_time, use_threads=False)
-
-    def table(self, rows: Any) -> Table:
-        """Some rows and columns of them."""
-        with parquet_errors(self.path):  # damaged text is found when it is looked at
-            return table_from_frame(rows.to_pandas(), str(self.path))
-
-
 def read_within(
     path: str | os.PathLike[str], memory: float, *, label: str | None = None, random_state: int = 0
 ) -> Table | TableSample:
@@ -94,10 +65,34 @@ def fits(path: str | os.PathLike[str], memory: float) -> bool:
     if not path.is_file():
         return True
     if name.endswith(PARQUET):
-        metadata = _opened(path).metadata
+        import pyarrow.parquet
+
+        with told_in_one_line(path, "whole parquet"):
+            metadata = pyarrow.parquet.read_metadata(path)
         text = sum(metadata.row_group(j).total_byte_size for j in range(metadata.num_row_groups))
         return COPIES * max(8 * metadata.num_rows * metadata.num_columns, text) <= memory
-    return not name.endswith(CSV) or COPIES * csv_bytes(path, memory / COPIES) <= memory
+    return not name.endswith(CSV) or COPIES * _csv_bytes(path, memory / COPIES) <= memory
+
+
+def _csv_bytes(path: Path, most: float) -> float:
+    """What a csv file takes as text or as a table of numbers, whichever is more.
+
+    Rows are judged by the first ones. A compressed file is unpacked, without keeping anything,
+    until ``most`` bytes came out of it: what it says of its size may be wrong.
+    """
+    with text_of(path) as file:
+        try:
+            head = file.read(HEAD)
+            size = len(head)
+            while isinstance(file, gzip.GzipFile) and size <= most and (block := file.read(HEAD)):
+                size += len(block)
+        except (OSError, EOFError, zlib.error):
+            return 0.0  # it is damaged, and whoever reads it will say so
+        if not isinstance(file, gzip.GzipFile):
+            size = path.stat().st_size
+    names, _, rows = head.partition(b"\n")
+    columns = 1 + max(names.count(separator) for separator in (b",", b";", b"\t"))
+    return max(float(size), 8.0 * columns * max(1, rows.count(b"\n")) * size / max(1, len(head)))
 
 
 def sample_file(
@@ -127,131 +122,78 @@ def sample_file(
     block_bytes : int, default=2**20
         What is read of the file at a time; about fifty times as much is in memory then.
     """
-    path = Path(path)
-    parquet = path.name.lower().endswith(PARQUET)
-    file: ParquetFile | CsvFile = (ParquetFile if parquet else CsvFile)(path, block_bytes)
-    if file.total == 0:
-        raise ValueError(f"{path} holds no rows; a table needs at least one")
-    label = label if label in file.names else None
-    generator = np.random.default_rng(random_state)
+    file = TableFile(Path(path), block_bytes)
     drawn = np.zeros(file.total, dtype=bool)  # all that grows with the file: a byte per row
-    drawn[generator.choice(file.total, min(most, file.total), replace=False, shuffle=False)] = True
-    kept, first, counts = _walked_through(file, drawn, label, most_levels)
-    rare = _rare(kept, drawn, first, most_levels)
-    drawn[rare[:most_added]] = True
-    table = file.table(_chosen(kept, drawn))
-    notes, rows = table.notes, np.flatnonzero(drawn)
+    choice = np.random.default_rng(random_state).choice
+    drawn[choice(file.total, min(most, file.total), replace=False, shuffle=False)] = True
+    rows, batches, first, counts = _walked_through(file, drawn, label, most_levels)
+    table = file.table(batches)
+    rare: set[int] = set()
+    for name, column in table.columns.items():
+        if len(first[name]) <= most_levels:  # else nearly every row has its own
+            there = set(_levels(column[drawn[rows]], name == label))
+            rare |= {row for level, row in first[name].items() if level not in there}
+    drawn[sorted(rare)[:most_added]] = True
+    notes, kept = table.notes, drawn[rows]
     if len(rare) > most_added:
         note = f"{path}: {len(rare) - most_added:,} rare values are not in the sample and count as"
         notes = (*notes, f"{note} never seen")
-    exact = None
-    if label is not None:
-        _check_label(file, first[label], label, most_levels)
-        exact = _as_labels(file, counts, label)
-    return TableSample(table.columns, str(path), notes, False, rows, file.total, exact)
+    columns = {name: column[kept] for name, column in table.columns.items()}
+    return TableSample(columns, str(path), notes, False, rows[kept], file.total, counts)
 
 
-def _check_label(
-    file: ParquetFile | CsvFile, first: dict[Any, int], label: str, most_levels: int
-) -> None:
+def _walked_through(
+    file: TableFile, drawn: NDArray[np.bool_], label: str | None, most_levels: int
+) -> tuple[Ints, list[Any], dict[str, dict[Any, int]], dict[Any, int] | None]:
+    """Rows that may join the sample, where each level first occurs, and counts of labels."""
+    import pandas as pd
+    import pyarrow as pa
+
+    rows: list[Ints] = []
+    batches: list[Any] = []
+    first: dict[str, dict[Any, int]] = {name: {} for name in file.names}
+    counts: Counter[Any] = Counter()
+    start = 0
+    for batch in file.batches():
+        mask = drawn[start : start + len(batch)].copy()
+        for name, column in file.table([batch]).columns.items():
+            if len(first[name]) > most_levels:
+                continue
+            levels = pd.Series(_levels(column, name == label), dtype=object)
+            for at, level in levels[~levels.duplicated()].items():
+                if level not in first[name]:
+                    first[name][level], mask[at] = start + at, True
+            if name == label:
+                counts.update(levels)
+        rows.append(start + np.flatnonzero(mask))
+        batches.append(batch.filter(pa.array(mask)))
+        start += len(batch)
+    found = _counted(file, label, first[label], counts, most_levels) if label in first else None
+    return np.concatenate(rows), batches, first, found
+
+
+def _levels(column: Column, label: bool) -> list[Any]:
+    """The text or label of each row, None where missing; of other numbers, whether they are."""
+    gone = missing_in(column)
+    if label or column.dtype == object:
+        return [None if no else x for no, x in zip(gone, column.tolist(), strict=True)]
+    return (~gone).tolist()
+
+
+def _counted(
+    file: TableFile, label: str, first: dict[Any, int], counts: Counter[Any], most_levels: int
+) -> dict[Any, int]:
+    """How often each label occurs, as :meth:`giw.tables.Table.labels` would call it."""
     if None in first:
         raise ValueError(
-            f"{file.path}: some of {file.total} rows have no label in column {label!r} (the first "
-            f"in row {first[None]}); drop those rows"
+            f"{file.path}: some of {file.total} rows have no label in column {label!r} "
+            f"(the first in row {first[None]}); drop those rows"
         )
     if len(first) > most_levels:
         raise ValueError(
             f"{file.path}: column {label!r} has more than {most_levels:,} different values: that "
             "is a number and not a class; group it first, for example with pandas.cut"
         )
-
-
-def _walked_through(
-    file: ParquetFile | CsvFile, drawn: NDArray[np.bool_], label: str | None, most_levels: int
-) -> tuple[list[tuple[Ints, Any]], dict[str, dict[Any, int]], Counter[Any]]:
-    """Rows that may join the sample, where each level first occurs, and counts of labels."""
-    import pyarrow as pa
-
-    kept: list[tuple[Ints, Any]] = []
-    first: dict[str, dict[Any, int]] = {name: {} for name in file.names}
-    labels: Counter[Any] = Counter()
-    start = 0
-    for batch in file.batches():
-        mask = drawn[start : start + len(batch)].copy()
-        for name, column in zip(file.names, batch.columns, strict=True):
-            seen = first[name]
-            if len(seen) > most_levels:
-                continue
-            for level, at, size in _levels(column, by_value=name in file.words or name == label):
-                if level not in seen:
-                    seen[level], mask[at] = start + at, True
-                if name == label:
-                    labels[level] += size
-        if mask.any():
-            kept.append((start + np.flatnonzero(mask), batch.filter(pa.array(mask))))
-        start += len(batch)
-    return kept, first, labels
-
-
-def _levels(column: Any, *, by_value: bool) -> Iterator[tuple[Any, int, int]]:
-    """Each level of a column, where it first occurs and how often; None is a missing value.
-
-    Without ``by_value``, whether a value is missing is the level.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    gone = column.is_null(nan_is_null=pa.types.is_floating(column.type))
-    if not by_value:
-        gaps = np.flatnonzero(gone.to_numpy(zero_copy_only=False))
-        return iter([(None, int(gaps[0]), len(gaps))] if len(gaps) else [])
-    column = pc.if_else(gone, pa.scalar(None, column.type), column)
-    found = pc.dictionary_encode(column, null_encoding="encode")
-    codes = found.indices.to_numpy(zero_copy_only=False)
-    _, at, size = np.unique(codes, return_index=True, return_counts=True)
-    return zip(found.dictionary.to_pylist(), at.tolist(), size.tolist(), strict=True)
-
-
-def _rare(
-    kept: list[tuple[Ints, Any]],
-    drawn: NDArray[np.bool_],
-    first: dict[str, dict[Any, int]],
-    most_levels: int,
-) -> list[int]:
-    """First rows of the levels that were not drawn; of no column where every row has its own."""
-    sample = _chosen(kept, drawn)
-    rows: set[int] = set()
-    for name, seen in first.items():
-        if len(seen) <= most_levels:
-            column = sample[name].combine_chunks()
-            there = {level for level, _, _ in _levels(column, by_value=set(seen) != {None})}
-            rows |= {row for level, row in seen.items() if level not in there}
-    return sorted(rows)
-
-
-def _chosen(kept: list[tuple[Ints, Any]], drawn: NDArray[np.bool_]) -> Any:
-    import pyarrow as pa
-
-    parts = [batch.filter(pa.array(drawn[rows])) for rows, batch in kept]
-    return pa.Table.from_batches(parts)
-
-
-def _as_labels(file: ParquetFile | CsvFile, counts: Counter[Any], label: str) -> dict[Any, int]:
-    """Counts under the labels that :meth:`giw.tables.Table.labels` would give."""
-    import pyarrow as pa
-
-    values = file.table(pa.table({label: pa.array(list(counts))})).labels(label)
-    total: Counter[Any] = Counter()
-    for value, count in zip(values.tolist(), counts.values(), strict=True):
-        total[value] += count
-    return dict(total)
-
-
-def _opened(path: Path) -> Any:
-    import pyarrow.parquet
-
-    with parquet_errors(path):
-        # without a read-ahead of whole row groups, which may be as large as the file
-        return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20)
+    kind = object if isinstance(next(iter(counts)), str) else np.float64
+    labels = Table({label: np.array(list(counts), dtype=kind)}).labels(label)
+    return dict(zip(labels.tolist(), counts.values(), strict=True))

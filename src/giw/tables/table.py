@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 UNNAMED = "Unnamed: 0"  # as pandas calls it
-MANY_NAMES = 8  # columns that an error message lists at most
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
 Column = NDArray[Any]  # (n,) float64 with NaN for missing, or objects: str and None for missing
 
@@ -69,10 +68,8 @@ class Table:
             )
         if column.dtype == object:
             return column.astype(str)
-        whole = np.abs(column) < 2**53
-        if np.all(whole) and np.all(column == np.rint(column)):
-            return column.astype(np.int64)
-        return column
+        whole = np.all((np.abs(column) < 2**53) & (column == np.rint(column)))
+        return column.astype(np.int64) if whole else column
 
 
 def missing_in(column: Column) -> NDArray[np.bool_]:
@@ -91,13 +88,13 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     return f"; it has {listed(known)}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = 8) -> str:
     """Names for a message, the first few of many."""
-    shown = ", ".join(repr(name) for name in names[:MANY_NAMES])
-    return shown + (f" and {len(names) - MANY_NAMES} more" if len(names) > MANY_NAMES else "")
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def table_from_frame(frame: Any, source: str = "table") -> Table:
+def table_from_frame(frame: Any, source: str = "table", *, unnamed: bool = False) -> Table:
     """A pandas data frame as a table."""
     columns: dict[str, Column] = {}
     for position, key in enumerate(frame.columns):
@@ -105,16 +102,14 @@ def table_from_frame(frame: Any, source: str = "table") -> Table:
         if name in columns:
             raise ValueError(f"{source} has two columns called {name!r}; rename one")
         columns[name] = _from_series(frame.iloc[:, position], name, source)
-    first = next(iter(columns.values()), np.empty(0))
-    return without_counter(columns, source, counts_rows(first))
+    table = Table(columns, source, unnamed=unnamed)
+    return without_counter(table) if counts_rows(columns.get(UNNAMED, np.empty(0))) else table
 
 
-def without_counter(columns: Mapping[str, Column], source: str, counts: bool) -> Table:
-    """A table less a first column without a name, if that counts the rows."""
-    if not counts or next(iter(columns), None) != UNNAMED:
-        return Table(columns, source)
-    note = f"{source}: the first column has no name and counts the rows: left out"
-    return Table({k: v for k, v in columns.items() if k != UNNAMED}, source, (note,))
+def without_counter(table: Table) -> Table:
+    """A table less its column without a name, which counts the rows."""
+    note = f"{table.source}: the first column has no name and counts the rows: left out"
+    return replace(table.without(UNNAMED), notes=(*table.notes, note))
 
 
 def counts_rows(column: Column, first: float | None = None) -> bool:
@@ -155,8 +150,12 @@ def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) ->
             raise ValueError(f"need one feature name per column, {rows.shape[1]}, got {len(names)}")
         if len(set(names)) < len(names):
             raise ValueError(f"two columns of {name} have the same name; rename one")
-    columns = {key: _array_column(rows[:, j], key, name) for j, key in enumerate(names)}
-    return Table(columns, name, unnamed=column_names is None)
+    if rows.dtype.kind in "biuf":
+        columns = dict(zip(names, rows.astype(np.float64).T, strict=True))
+        return Table(columns, name, unnamed=column_names is None)
+    import pandas as pd
+
+    return table_from_frame(pd.DataFrame(rows, columns=names), name, unnamed=column_names is None)
 
 
 def _as_rows(X: Any, name: str) -> NDArray[Any]:
@@ -178,16 +177,8 @@ def _as_rows(X: Any, name: str) -> NDArray[Any]:
     return rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, rows[None].shape[-1])
 
 
-def _array_column(values: NDArray[Any], column: str, source: str) -> Column:
-    """A column of an array: numbers where all values are numbers, text otherwise."""
-    if values.dtype != object:
-        return plain_column(values)
-    import pandas as pd
-
-    return _from_series(pd.Series(values), column, source)
-
-
 def _from_series(series: Any, name: str, source: str) -> Column:
+    """Numbers, dates as days since 1970, spans as days, text; what is none of them is refused."""
     import pandas as pd
 
     types = pd.api.types
@@ -198,18 +189,11 @@ def _from_series(series: Any, name: str, source: str) -> Column:
             f"{source}: column {name!r} holds {kind.split('[')[0]}s; make dates or numbers of "
             f"them, for example {source}[{name!r}].{way_out}"
         )
-    gone = series.isna().to_numpy(dtype=bool)
-    if types.is_datetime64_any_dtype(series.dtype):
-        if getattr(series.dt, "tz", None) is not None:
-            series = series.dt.tz_convert(None)
-        return plain_column(series.to_numpy(dtype="datetime64[ns]"))
-    if types.is_timedelta64_dtype(series.dtype):
-        return plain_column(series.to_numpy(dtype="timedelta64[ns]"))
-    if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
-        if types.is_complex_dtype(series.dtype):
-            raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    values = series.to_numpy(dtype=object)
+    if types.is_datetime64_any_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
+        return _days(series)
+    if types.is_numeric_dtype(series.dtype) and not types.is_complex_dtype(series.dtype):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)  # truth values, too
+    values, gone = series.to_numpy(dtype=object), series.isna().to_numpy(dtype=bool)
     present = values[~gone]
     if any(isinstance(value, list | dict | tuple | set | np.ndarray) for value in present):
         raise ValueError(
@@ -222,9 +206,20 @@ def _from_series(series: Any, name: str, source: str) -> Column:
         numbers[~gone] = [float(value) for value in present]
         return numbers
     text = np.empty(len(values), dtype=object)
-    text[~gone] = [_text(value) for value in present]
+    text[~gone] = [
+        v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in present
+    ]
     days = iso_days(text.tolist())  # csv has no dates
     return text if days is None else days
+
+
+def _days(series: Any) -> Column:
+    """Dates as days since 1970, spans as days."""
+    if getattr(series.dt, "tz", None) is not None:
+        series = series.dt.tz_convert(None)
+    array = series.to_numpy()
+    days = array.astype(f"{array.dtype.kind}8[ns]").astype(np.int64) / (86_400 * 10**9)
+    return np.where(np.isnat(array), np.nan, days)
 
 
 def iso_days(values: Sequence[str | None]) -> Column | None:
@@ -235,26 +230,9 @@ def iso_days(values: Sequence[str | None]) -> Column | None:
     import pandas as pd
 
     try:
-        dates = pd.to_datetime(pd.Series(values), format="ISO8601", utc=True).dt.tz_convert(None)
+        return _days(pd.to_datetime(pd.Series(values), format="ISO8601", utc=True))
     except ValueError:  # the 31st of February
         return None
-    return plain_column(dates.to_numpy(dtype="datetime64[ns]"))
-
-
-def plain_column(array: NDArray[Any]) -> Column:
-    """A plain array as a column."""
-    if array.dtype.kind in "Mm":
-        days = array.astype(f"{array.dtype.kind}8[ns]").astype(np.int64) / (86_400 * 10**9)
-        return np.where(np.isnat(array), np.nan, days)
-    if array.dtype.kind in "biuf":
-        return array.astype(np.float64)
-    text = np.empty(len(array), dtype=object)
-    text[:] = [_text(value) for value in array]
-    return text
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def is_number(text: Any) -> bool:
