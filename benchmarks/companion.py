@@ -32,11 +32,11 @@ from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 import giw
-import natural
+import natural_tasks
 from giw.estimators.fitting import predictions
 from giw.tables import Encoder
 
-natural.MOST_SOURCE = 1_500
+natural_tasks.MOST_SOURCE = 1_500
 LABELS = 50  # asked for, in the comparison of ways to choose them
 
 
@@ -57,8 +57,8 @@ class Job:
 
 def jobs_of(tasks: dict[str, Any], half: str, draws: int) -> list[Job]:
     """The first draw of everything comes first."""
-    files = natural.CHOOSE if half == "choose" else natural.REPORT
-    files = natural.CHOOSE + natural.REPORT if half == "both" else files
+    files = natural_tasks.CHOOSE if half == "choose" else natural_tasks.REPORT
+    files = natural_tasks.CHOOSE + natural_tasks.REPORT if half == "both" else files
     names = [name for name, task in tasks.items() if task["file"].split(".")[0] in files]
     return [
         Job(what, name, n_val, draw)
@@ -69,7 +69,7 @@ def jobs_of(tasks: dict[str, Any], half: str, draws: int) -> list[Job]:
     ]
 
 
-def stack(data: natural.Drawn, X_val: Any, y_val: Any, seed: int) -> Any:
+def stack(data: natural_tasks.Drawn, X_val: Any, y_val: Any, seed: int) -> Any:
     """A stack of boosted trees."""
     if data.classifies:
         model = giw.ReweightedClassifier(
@@ -82,7 +82,7 @@ def stack(data: natural.Drawn, X_val: Any, y_val: Any, seed: int) -> Any:
     return model.fit(data.X, data.y, X_val=X_val, y_val=y_val)
 
 
-def of_sets(data: natural.Drawn, seed: int) -> dict[str, Any]:
+def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
     """Left-out and test predictions of the stack and of its candidates."""
     model = stack(data, data.X_val, data.y_val, seed)
     classes, left = getattr(model, "classes_", None), model.left_out_
@@ -106,7 +106,7 @@ def of_sets(data: natural.Drawn, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stack_alone(data: natural.Drawn, seed: int) -> dict[str, Any]:
+def stack_alone(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
     """Left-out predictions of validation rows by a fit to other validation rows alone."""
     kind = HistGradientBoostingClassifier if data.classifies else HistGradientBoostingRegressor
     rng, m = np.random.default_rng(seed), len(data.y_val)
@@ -127,7 +127,7 @@ def stack_alone(data: natural.Drawn, seed: int) -> dict[str, Any]:
     return {"left_alone": left, "test_alone": first}
 
 
-def of_labels(data: natural.Drawn, seed: int) -> dict[str, Any]:
+def of_labels(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
     """Test accuracy after fifty more labels, chosen in several ways from a pool of a thousand."""
     pool, test = np.arange(len(data.y_test)) % 2 == 0, np.arange(len(data.y_test)) % 2 == 1
     X_pool, y_pool = data.X_test[pool].reset_index(drop=True), data.y_test[pool]
@@ -144,7 +144,7 @@ def of_labels(data: natural.Drawn, seed: int) -> dict[str, Any]:
     return found
 
 
-def choices(model: Any, data: natural.Drawn, X_pool: Any, rng: np.random.Generator) -> Any:
+def choices(model: Any, data: natural_tasks.Drawn, X_pool: Any, rng: np.random.Generator) -> Any:
     """Rows of the pool by each way."""
     probability = model.predict_proba(X_pool)
     ordered = np.sort(probability, axis=1)
@@ -170,13 +170,13 @@ def choices(model: Any, data: natural.Drawn, X_pool: Any, rng: np.random.Generat
 
 def fit(jobs: list[Job], folder: Path, out: Path, limit: float) -> None:
     """Fit what is not in the folder yet."""
-    tasks, begin = natural.tasks_of(folder), time.time()
+    tasks, begin = natural_tasks.tasks_of(folder), time.time()
     out.mkdir(parents=True, exist_ok=True)
     for job in jobs:
         if (out / job.file).exists() or time.time() - begin > limit:
             continue
-        drawn = natural.Job(job.task, "natural", "trees", job.n_val, job.draw)
-        data = natural.draw(folder, tasks[job.task], drawn)
+        drawn = natural_tasks.Job(job.task, "natural", "trees", job.n_val, job.draw)
+        data = natural_tasks.draw(folder, tasks[job.task], drawn)
         if data is None:
             continue
         started = time.time()
@@ -218,7 +218,7 @@ def main() -> None:
         show_labels(options.out)
         return
     start, step = map(int, options.shard.split("/"))
-    jobs = jobs_of(natural.tasks_of(options.data), options.half, options.draws)
+    jobs = jobs_of(natural_tasks.tasks_of(options.data), options.half, options.draws)
     fit(jobs[start::step], options.data, options.out, options.limit)
 
 

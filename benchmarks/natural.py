@@ -18,7 +18,6 @@ a new rule for the stack is judged in seconds.
     python benchmarks/natural.py --data DIR --run               predictions only, nothing printed
     python benchmarks/natural.py --data DIR --run --shard 0/14  a share of them; see the cache
     python benchmarks/natural.py --data DIR --half choose --pairs    every pair of domains
-    python benchmarks/natural.py --data DIR --more              further candidates, fitted too
     python benchmarks/natural.py --data DIR --csv FILE          one small csv of all cells
     python benchmarks/natural.py --from-csv FILE                tables from stored cells alone
 """
@@ -27,12 +26,11 @@ a new rule for the stack is judged in seconds.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,282 +39,19 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import giw
-from giw.estimators.candidates import GeneralizedWeighting, StepsAside, default_candidates
-from giw.estimators.fitting import fit_weighted, predictions
-from giw.estimators.rows import rows_of
-from giw.estimators.rows import stacked as both_of
+from giw.estimators.candidates import GeneralizedWeighting, default_candidates
+from giw.estimators.fitting import predictions
 from giw.estimators.stack import default_prior, settled
+from natural_tasks import BASES, CHOOSE, REPORT, SHIFTS, Drawn, Job, base_named, draw, tasks_of
 
-CHOOSE = ("covertype", "diabetes130", "office_caltech", "wine_quality", "nyc_flights")
-REPORT = (
-    "acs_employment_ma", "gas_drift", "gas_concentration", "amazon_reviews", "mnist_usps",
-    "flc_mortality", "parking_birmingham", "ames_housing", "abalone",
-)  # fmt: skip
 SIMPLE = ("training", "validation", "both tables", "balanced")
 N_VAL = (100, 20, 300)
-MOST_SOURCE, MOST_TEST, MOST_COLUMNS, MOST_LEVELS = 3_000, 2_000, 60, 200
-SHIFTS = ("natural", "none", "flip 0.2", "flip 0.4", "two to one")
-BASES = ("trees", "logistic", "forest", "lightgbm")
-VERSION = "1"  # of what is cached; another one for other candidates
 
 
-@dataclass(frozen=True)
-class Job:
-    """One draw of one cell."""
-
-    task: str
-    shift: str
-    base: str
-    n_val: int
-    draw: int
-
-    @property
-    def file(self) -> str:
-        """Name of the cached predictions."""
-        words = (self.task, self.shift.replace(" ", "-"), self.base, self.n_val, self.draw)
-        return "_".join(map(str, words)) + ".npz"
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Source, validation and test rows of a draw."""
-
-    X: pd.DataFrame
-    y: np.ndarray
-    X_val: pd.DataFrame
-    y_val: np.ndarray
-    X_test: pd.DataFrame
-    y_test: np.ndarray
-    classifies: bool
-
-
-@dataclass(frozen=True)
-class Aligned:
-    """Columns of validation rows are moved to mean and width of the training rows, then stacked."""
-
-    name: str = "aligned"
-    prior: float = 1.0
-    few: float = 5.0
-
-    def fit(self, data: Any) -> Any:
-        train, val = (rows_of(data.rows, side) for side in (~data.is_val, data.is_val))
-        if not hasattr(train, "columns"):
-            raise StepsAside("frames only")
-        names = [c for c in train if pd.api.types.is_numeric_dtype(train[c])]
-        m = len(val)
-        if not names or m < 2:
-            raise StepsAside("no numbers")
-        a, b = train[names].astype(float), val[names].astype(float)
-        lean = m / (m + self.few)
-        move = (a.mean() - b.mean()).fillna(0) * lean
-        scale = ((a.std() / b.std()).replace([np.inf, 0], 1).fillna(1)) ** lean
-        center = b.mean().fillna(0)
-        scale = scale.clip(0.2, 5)
-        model = Moved(None, names, center.to_numpy(), move.to_numpy(), scale.to_numpy())
-        rows = both_of(train.astype(dict.fromkeys(names, float)), model.moved(val))
-        n = len(train) * data.many
-        weight = np.where(data.is_val, np.sqrt(n / m), 1.0) * data.weight
-        model.model = fit_weighted(data.base, rows, data.label, weight / weight.mean())
-        if is_classifier(data.base):
-            model.classes_ = model.model.classes_
-        return model
-
-
-class Moved:
-    """A model behind columns that are moved first."""
-
-    def __init__(self, model: Any, names: Any, center: Any, move: Any, scale: Any) -> None:
-        self.model, self.names = model, names
-        self.center, self.move, self.scale = center, move, scale
-
-    def moved(self, X: Any) -> Any:
-        X = X.astype(dict.fromkeys(self.names, float))
-        z = X[self.names].to_numpy()
-        X[self.names] = (z - self.center) * self.scale + self.center + self.move
-        return X
-
-    def predict(self, X: Any) -> Any:
-        return self.model.predict(self.moved(X))
-
-    def predict_proba(self, X: Any) -> Any:
-        return self.model.predict_proba(self.moved(X))
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A linear model of both tables; with ``own`` validation rows have coefficients beside it."""
-
-    name: str
-    own: float
-    power: float
-    strength: float
-    prior: float = 1.0
-
-    def fit(self, data: Any) -> Any:
-        if not is_classifier(data.base):
-            raise StepsAside("classes only")
-        if len(np.unique(data.label)) < 2:
-            raise StepsAside("one class")
-        n, m = data.sizes
-        weight = np.where(data.is_val, 1.0, data.many * (m / n) ** self.power) * data.weight
-        model = SharedModel(data.encoder, self.own)
-        z = model.columns(data.features, data.is_val)
-        model.linear = LogisticRegression(C=self.strength, max_iter=100).fit(z, data.label, weight)
-        model.classes_ = model.linear.classes_
-        return model
-
-
-class SharedModel:
-    """Logistic regression on encoded columns, and on those of validation rows once more."""
-
-    def __init__(self, encoder: Any, own: float) -> None:
-        self.encoder, self.own = encoder, own
-
-    def columns(self, z: Any, is_val: Any) -> Any:
-        if not self.own:
-            return z
-        mine = np.c_[z, np.ones(len(z))] * (self.own * is_val[:, None])
-        return np.hstack([z, mine])
-
-    def predict_proba(self, X: Any) -> Any:
-        z = self.encoder.transform(X)
-        return self.linear.predict_proba(self.columns(z, np.ones(len(z), bool)))
-
-
-@dataclass(frozen=True)
-class MapOf:
-    """``Small`` with a strength of its own for each class in validation."""
-
-    name: str
-    on_model: bool
-    on_features: bool
-    each: float
-    prior: float = 1.0
-
-    def fit(self, data: Any) -> Any:
-        from giw.estimators.candidates import Small
-
-        m = int(data.is_val.sum())
-        classes = len(np.unique(data.label)) if is_classifier(data.base) else 2
-        small = Small(self.name, self.on_model, self.on_features, self.each * m / classes / 10)
-        return small.fit(data)
-
-
-MORE = (
-    Aligned(),
-    Shared("shared", 1.0, 0.5, 0.1),
-    Shared("shared, balanced", 1.0, 1.0, 0.1),
-    Shared("linear, balanced", 0.0, 1.0, 0.1),
-    Shared("linear, balanced, more", 0.0, 1.0, 0.01),
-    MapOf("corrected, by class", True, True, 0.1),
-    MapOf("validation, linear, by class", False, True, 0.1),
-)
-
-
-def numbers() -> Any:
-    """Columns as numbers for bases that need them, here as somebody would write it."""
-    number = make_column_selector(dtype_include="number")
-    category = make_column_selector(dtype_include="category")
-    fill = SimpleImputer(strategy="median", keep_empty_features=True)
-    onehot = OneHotEncoder(handle_unknown="ignore", sparse_output=False, min_frequency=5)
-    return make_column_transformer(
-        (make_pipeline(fill, StandardScaler()), number), (onehot, category)
-    )
-
-
-def base_named(name: str, classifies: bool, seed: int) -> Any:
-    """The model that is wrapped."""
-    if name == "trees":
-        kind = HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor
-        return kind(random_state=seed)
-    if name == "logistic":
-        return make_pipeline(numbers(), LogisticRegression(max_iter=300) if classifies else Ridge())
-    if name == "forest":
-        kind = RandomForestClassifier if classifies else RandomForestRegressor
-        return make_pipeline(numbers(), kind(100, random_state=seed, min_samples_leaf=2))
-    import lightgbm
-
-    kind = lightgbm.LGBMClassifier if classifies else lightgbm.LGBMRegressor
-    return make_pipeline(numbers(), kind(random_state=seed, n_jobs=1, verbose=-1))
-
-
-def table(folder: Path, task: dict[str, Any]) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Features, labels and domains; at most 60 of over 100 numbers, no column of many levels."""
-    data = pd.read_parquet(folder / task["file"])
-    domain, label = data.pop("domain"), data.pop("label")
-    for name in data.columns:
-        if not pd.api.types.is_numeric_dtype(data[name]):
-            data[name] = data[name].astype("category")
-    many = [c for c in data if data[c].dtype == "category" and data[c].nunique() > MOST_LEVELS]
-    data = data.drop(columns=many)
-    if data.shape[1] > 100 and not (data.dtypes == "category").any():
-        some = np.random.default_rng(1).permutation(data.shape[1])[:MOST_COLUMNS]
-        data = data[data.columns[np.sort(some)]]
-    y = label.astype(str).to_numpy() if task["kind"] == "classification" else label.to_numpy(float)
-    return data, y, domain.astype(str).to_numpy()
-
-
-def draw(folder: Path, task: dict[str, Any], job: Job) -> Drawn | None:
-    """The rows of a draw; None where the target is too small for so many validation rows."""
-    X, y, domain = table(folder, task)
-    rng = np.random.default_rng([job.draw, 7000])
-    source = rng.permutation(np.flatnonzero(np.isin(domain, task["source"])))
-    target = rng.permutation(np.flatnonzero(np.isin(domain, task["target"])))
-    if job.shift == "none":
-        half = min(len(source) // 2, MOST_SOURCE)
-        source, target = source[:half], source[half:]
-    if job.n_val > 0.4 * len(target):
-        return None
-    val, test = target[: job.n_val], target[job.n_val :]
-    if job.shift == "two to one":
-        val, test = two_to_one(X, target, job.n_val, rng)
-    source, test = source[:MOST_SOURCE], test[:MOST_TEST]
-    label = y[source].copy()
-    if job.shift.startswith("flip"):
-        flip = rng.random(len(label)) < float(job.shift.split()[1])
-        label[flip] = other_labels(label[flip], np.unique(y[source]), rng)
-    classifies = task["kind"] == "classification"
-    part = [X.iloc[rows].reset_index(drop=True) for rows in (source, val, test)]
-    return Drawn(part[0], label, part[1], y[val], part[2], y[test], classifies)
-
-
-def other_labels(label: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Another class for each, any of them as likely."""
-    code = np.searchsorted(classes, label)
-    return classes[(code + rng.integers(1, len(classes), len(code))) % len(classes)]
-
-
-def two_to_one(
-    X: pd.DataFrame, target: np.ndarray, n_val: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Validation rows with the upper half of the target, by its main direction, twice as often.
-
-    The paper's own stated limit: validation not quite from the test distribution.
-    """
-    z = numbers().fit_transform(X.iloc[target])
-    direction = np.linalg.svd(z[:2000] - z[:2000].mean(0), full_matrices=False)[2][0]
-    score = z @ direction
-    odds = np.where(score > np.median(score), 2.0, 1.0)
-    chosen = rng.choice(len(target), n_val, replace=False, p=odds / odds.sum())
-    return target[chosen], np.delete(target, chosen)
-
-
-def predict_all(data: Drawn, job: Job, more: bool = False) -> dict[str, Any]:
+def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
     """Left-out and test predictions of every candidate, and what the fits took."""
     base = base_named(job.base, data.classifies, job.draw)
     kind = giw.ReweightedClassifier if data.classifies else giw.ReweightedRegressor
@@ -324,8 +59,7 @@ def predict_all(data: Drawn, job: Job, more: bool = False) -> dict[str, Any]:
     start = time.process_time()
     base.fit(both, label)
     middle = time.process_time()
-    listed = [*default_candidates(data.classifies), *MORE] if more else "auto"
-    model = kind(base, candidates=listed, least_weight=0.0, random_state=job.draw)
+    model = kind(base, least_weight=0.0, random_state=job.draw)
     model.fit(data.X, data.y, X_val=data.X_val, y_val=data.y_val)
     seconds = time.process_time() - middle
     classes = getattr(model, "classes_", None)
@@ -349,7 +83,7 @@ def predict_all(data: Drawn, job: Job, more: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def run(jobs: list[Job], folder: Path, cache: Path, limit: float, pairs: bool, more: bool) -> None:
+def run(jobs: list[Job], folder: Path, cache: Path, limit: float, pairs: bool) -> None:
     """Fit what is not in the cache yet; called again after a kill, it goes on."""
     tasks, begin = tasks_of(folder, pairs), time.time()
     for at, job in enumerate(jobs):
@@ -361,7 +95,7 @@ def run(jobs: list[Job], folder: Path, cache: Path, limit: float, pairs: bool, m
         started = time.time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = predict_all(data, job, more)
+            found = predict_all(data, job)
         part = cache / f".{os.getpid()}.npz"
         np.savez_compressed(part, **found)
         part.replace(cache / job.file)
@@ -494,25 +228,6 @@ def report(cell: pd.DataFrame, few: float = 10.0) -> None:
         print(f"\nTime of a fit, all candidates refitted: median {cost.median():.0f} plain fits.")
 
 
-def tasks_of(folder: Path, pairs: bool = False) -> dict[str, Any]:
-    """Tasks by name; with ``pairs`` from every domain of a file of classes to every other one."""
-    listed = json.loads((folder / "tasks.json").read_text())
-    if not pairs:
-        return {task["name"]: task for task in listed}
-    found = {}
-    for file in sorted({t["file"] for t in listed if t["kind"] == "classification"}):
-        domains = sorted(pd.read_parquet(folder / file, columns=["domain"]).domain.unique())
-        for a in domains:
-            for b in domains:
-                name = f"{file.split('.')[0]}:{a}:{b}"
-                if a != b:
-                    found[name] = {
-                        "name": name, "file": file, "kind": "classification",
-                        "source": [a], "target": [b],
-                    }  # fmt: skip
-    return found
-
-
 def share_of(jobs: list[Job], shard: str) -> list[Job]:
     """A share "i/n" of the jobs, then the other shares from their ends, to help those behind."""
     at, number = map(int, shard.split("/"))
@@ -537,7 +252,6 @@ def main() -> None:
     parser.add_argument("--run", action="store_true", help="only fill the cache")
     parser.add_argument("--shard", default="0/1", help="i/n: of n processes that share a cache")
     parser.add_argument("--pairs", action="store_true", help="from each domain to each other one")
-    parser.add_argument("--more", action="store_true", help="further candidates, fitted too")
     parser.add_argument("--csv", type=Path, help="write one row for each cell and way")
     parser.add_argument("--from-csv", type=Path, help="report stored cells")
     options = parser.parse_args()
@@ -560,7 +274,7 @@ def main() -> None:
     ]
     options.cache.mkdir(parents=True, exist_ok=True)
     mine = share_of(jobs, options.shard)
-    run(mine, options.data, options.cache, options.limit, options.pairs, options.more)
+    run(mine, options.data, options.cache, options.limit, options.pairs)
     if options.run:
         return None
     found = regrets(cells(jobs, options.data, options.cache, options.pairs))

@@ -1,11 +1,11 @@
 """Peers as they ship, on the draws of benchmarks/natural.py.
 
-Their packages want other versions of scikit-learn, so this runs in an environment of its own, with
-giw on the path; a peer that is not installed is skipped with a reason. Test predictions are written
+Their packages want other versions of scikit-learn, so this runs in an environment of its own,
+without giw; a peer that is not installed is skipped with a reason. Test predictions are written
 beside the cached ones, and benchmarks/natural.py reports them then. Classification, natural shift.
 
-    pip install biquality-learn skada MRCpy pandas pyarrow skops    (an environment of their own)
-    PYTHONPATH=src:. python benchmarks/natural_rivals.py --data DIR --half report --n-val 100
+    pip install biquality-learn skada MRCpy pandas pyarrow 'scikit-learn<1.6'
+    python benchmarks/natural_rivals.py --data DIR --half report --n-val 100
     python benchmarks/natural.py --data DIR --half report --n-val 100 --draws 1
 """
 
@@ -25,9 +25,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import numpy as np
-from benchmarks.natural import CHOOSE, REPORT, Job, base_named, draw, numbers, tasks_of
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+
+from natural_tasks import CHOOSE, REPORT, Job, base_named, draw, numbers, tasks_of
 
 
 class Numbers:
