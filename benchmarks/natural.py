@@ -107,7 +107,8 @@ def scores(test: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """What is reported of predictions: (t, c) probabilities or (t,) numbers."""
     if test.ndim == 1:
         error = np.square(y - test).mean()
-        return {"score": 1 - error / np.var(y), "loss": error / np.var(y)}
+        share = error / np.var(y)
+        return {"score": 1 - share, "loss": share, "balanced": np.nan, "auc": np.nan}
     known = y >= 0
     likely = np.where(known, test[np.arange(len(y)), np.maximum(y, 0)], 1e-3)
     found = test.argmax(axis=1)
