@@ -42,7 +42,7 @@ import pandas as pd
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 import giw
-from giw.estimators.candidates import GeneralizedWeighting, default_candidates
+from giw.estimators.candidates import default_candidates
 from giw.estimators.fitting import predictions
 from giw.estimators.stack import default_prior, settled
 from natural_tasks import BASES, CHOOSE, REPORT, SHIFTS, Drawn, Job, base_named, draw, tasks_of
@@ -132,7 +132,7 @@ def ways(found: Any, classifies: bool) -> dict[str, np.ndarray]:
     names = [str(name) for name in found["names"]]
     test = dict(zip(names, found["test"].astype(float), strict=True))
     listed = [c for c in default_candidates(classifies) if c.name in names]
-    weighted = [c for c in listed if not isinstance(c, GeneralizedWeighting)]
+    weighted = [c for c in listed if not c.uses_losses]
     loss = left_out_losses(found)
     best = min((c.name for c in listed), key=lambda name: loss[names.index(name)].mean())
     return test | {

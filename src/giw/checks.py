@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,7 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     name : str
         What the caller calls it, for the error message.
     """
-    if sparse.issparse(value):
-        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
+    refuse_sparse(value, name)
     if is_tensor(value):
         half = value.is_floating_point() and value.element_size() < 4  # numpy has no bfloat16
         array = (value.detach().float() if half else value.detach()).cpu().numpy()
@@ -64,6 +64,12 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     if not math.isfinite(total):
         _refuse_gaps(array, name)
     return array
+
+
+def refuse_sparse(value: Any, name: str) -> None:
+    """Distances to sparse rows are not supported."""
+    if sparse.issparse(value):
+        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
 
 
 def _refuse_gaps(array: NDArray[Any], name: str) -> None:
@@ -201,6 +207,14 @@ def callers_level() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(home):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def warn_deprecated(settings: Mapping[str, Any], why: str) -> None:
+    """One line for each setting that is given and has no effect any more."""
+    for name, value in settings.items():
+        if not isinstance(value, str) or value != "deprecated":
+            text = f"{name} has no effect since 0.2: {why}"
+            warnings.warn(text, FutureWarning, stacklevel=callers_level())
 
 
 def check_positive(value: float, name: str) -> float:

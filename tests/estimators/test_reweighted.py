@@ -1,5 +1,6 @@
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -21,9 +22,14 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import giw
-from giw.estimators.candidates import BothTables, GeneralizedWeighting, StepsAside, TrainingOnly
+from giw.estimators.candidates import (
+    RATIOS,
+    Candidate,
+    StepsAside,
+    both_tables,
+    generalized_weighting,
+)
 from giw.estimators.fitting import takes_weights, weight_keyword
-from giw.estimators.ratios import RATIOS
 
 
 def problem(seed=0, n=240, m=45, noise=0.3):
@@ -102,7 +108,8 @@ def test_with_everything_inside_and_no_share_giw_is_plain_importance_weighting()
     X = rng.normal(size=(200, 2))
     y = (X[:, 0] > 0) ^ (rng.random(200) < 0.3)
     Xv = X[np.argsort(np.linalg.norm(X, axis=1))[:30]] + 0.01  # where training is densest
-    clf = linear(candidates=[GeneralizedWeighting(inside_share=0.0)])
+    plainly = partial(generalized_weighting, inside_share=0.0)
+    clf = linear(candidates=[Candidate("giw", plainly, uses_losses=True)])
     clf.fit(X, y, X_val=Xv, y_val=Xv[:, 0] > 0)
     assert clf.alpha_ == 1
     assert clf.weight_.std() > 0.1
@@ -120,7 +127,7 @@ def test_few_outside_points_do_not_carry_most_of_the_risk():
             seen.append(sample_weight)
             return super().fit(X, y, sample_weight)
 
-    clf = giw.ReweightedClassifier(Spy(), candidates=[GeneralizedWeighting()], random_state=0)
+    clf = giw.ReweightedClassifier(Spy(), candidates=["giw"], random_state=0)
     far = np.random.default_rng(0).normal(size=(10, 2)) + 60
     clf.fit(X, y, X_val=far, y_val=np.array(["a", "b"] * 5))
     assert clf.alpha_ == 0
@@ -245,14 +252,14 @@ def test_a_candidate_that_fails_costs_itself_only():
         def fit(self, data):
             raise StepsAside("it never fits")
 
-    clf = linear(candidates=[TrainingOnly(), Never()]).fit(X, y, problem()[2], yv)
+    clf = linear(candidates=["training", Never()]).fit(X, y, problem()[2], yv)
     assert clf.notes_ == ("never steps aside: it never fits",)
     assert list(clf.candidates_) == ["training"]
 
 
 def test_a_list_of_candidates_of_ones_own():
     X, y, Xv, yv, *_ = problem()
-    own = [TrainingOnly(), BothTables("five times", -0.9)]
+    own = ["training", Candidate("five times", partial(both_tables, power=-0.9))]
     clf = linear(candidates=own).fit(X, y, X_val=Xv, y_val=yv)
     assert set(clf.left_out_loss_) == {"training", "five times"}
     with pytest.raises(ValueError, match=r"candidates must be 'auto' or a list.*'balanced'"):
@@ -423,7 +430,7 @@ def test_one_that_holds_an_estimator_without_weights_is_refused():
         ({"estimator": make_pipeline(StandardScaler(), KNeighborsClassifier())}, {}, "takes no"),
         ({"estimator": Ridge()}, {}, "ReweightedRegressor"),
         ({"weights": "klip"}, {}, "must be one of"),
-        ({"weights": 3}, {}, "a name, a function"),
+        ({"weights": 3}, {}, "must be one of .*, a function, an estimator"),
         ({"weights": lambda *_: np.ones(3)}, {}, "one weight per training point"),
         ({"weights": lambda z, *_: -z[:, 0]}, {}, "negative"),
         ({}, {"X_val": np.zeros((45, 5))}, "same columns"),

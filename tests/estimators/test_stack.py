@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from giw.estimators.stack import calibrated, calibration_powers, mean_weights, stack_weights
+from giw.estimators.stack import (
+    calibrated,
+    calibration_powers,
+    folds_of,
+    mean_weights,
+    stack_weights,
+    stratified_folds,
+)
 
 
 def test_two_candidates_that_are_certain_share_the_rows():
@@ -103,3 +110,18 @@ def test_a_power_never_changes_which_class_is_likeliest():
     probability = np.random.default_rng(0).dirichlet(np.ones(4), size=(3, 20))
     found = calibrated(probability, np.array([0.05, 0.7, 3.0]))
     np.testing.assert_array_equal(found.argmax(axis=2), probability.argmax(axis=2))
+
+
+def test_folds_share_every_class_evenly():
+    label = np.array(["a"] * 10 + ["b"] * 5)
+    fold = stratified_folds(label, 5, np.random.default_rng(0))
+    assert np.bincount(fold).tolist() == [3] * 5
+    for value, count in (("a", 2), ("b", 1)):
+        assert np.bincount(fold[label == value]).tolist() == [count] * 5
+
+
+def test_rows_of_a_group_stay_together_and_folds_are_nearly_even():
+    groups = np.repeat(np.arange(8), [5, 1, 1, 1, 3, 2, 2, 1])
+    fold = folds_of(np.zeros(16), 3, np.random.default_rng(0), groups)
+    assert all(len(set(fold[groups == g])) == 1 for g in range(8))
+    assert sorted(np.bincount(fold).tolist()) == [5, 5, 6]

@@ -6,7 +6,7 @@ import torch
 from tests.nets.training.toy import toy_net, toy_tensors
 
 import giw
-from giw.estimators.folds import stratified_folds
+from giw.estimators.stack import stratified_folds
 from giw.nets.methods import GIWPlus, method_named
 from giw.nets.stack import RIVALS, Trainings, cuts_and_rests, fit_stack
 from giw.nets.training import TrainingConfig, pretrain

@@ -1,34 +1,56 @@
-r"""Simple ways to use a large training table and a few validation points, one small class each.
+r"""Simple ways to use a large training table and a few validation points.
 
 Most are one weighted fit to both tables. With sample weights of mean one in either table,
-:math:`n` training and :math:`m` validation rows, the loss :math:`\ell` and the share of training
-:math:`\lambda`, they minimise
+:math:`n` training and :math:`m` validation rows, the loss :math:`\ell` and a factor :math:`f` for
+each row, they minimise
 
-.. math:: \lambda \sum_{i=1}^n u_i \ell_i + \sum_{j=1}^m v_j \ell_j .
+.. math:: \sum_{i=1}^n f_i u_i \ell_i + \sum_{j=1}^m f_j v_j \ell_j .
 
 A candidate that cannot be fitted to the data at hand raises :class:`StepsAside` with its reason.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.dummy import DummyClassifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from giw.estimators.fitting import fit_weighted, predictions
-from giw.estimators.ratios import inside_ratio
-from giw.estimators.rows import rows_of
+from giw.estimators.inputs import rows_of
+from giw.weights import (
+    KLIEP,
+    KMM,
+    LSIF,
+    RULSIF,
+    ULSIF,
+    ClassifierRatio,
+    EffectiveSampleSizeWarning,
+)
 
 Vector = NDArray[np.float64]
+RATIOS: dict[str, Callable[[], Any]] = {
+    "kmm": KMM,
+    "kliep": KLIEP,
+    "lsif": LSIF,
+    "ulsif": ULSIF,
+    "rulsif": RULSIF,
+    "classifier": lambda: ClassifierRatio(features="linear", ridge=0.03, balanced=True),
+}
 
 
 class StepsAside(Exception):
     """A candidate does not apply to these data; its text is the reason."""
+
+
+class WeightsError(ValueError):
+    """Weights of a user's own making are no weights."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +81,10 @@ class Tables:
 
     def only(self, rows: NDArray[np.int64]) -> Tables:
         """Some of the rows."""
-        return replace(
-            self,
-            rows=rows_of(self.rows, rows),
-            label=self.label[rows],
-            weight=self.weight[rows],
-            is_val=self.is_val[rows],
-            features=self.features[rows],
-            inside=self.inside[rows],
-            loss=None if self.loss is None else self.loss[rows],
-        )
+        names = ("label", "weight", "is_val", "features", "inside", "loss")
+        parts = {name: getattr(self, name) for name in names}
+        some: dict[str, Any] = {k: None if v is None else v[rows] for k, v in parts.items()}
+        return replace(self, rows=rows_of(self.rows, rows), **some)
 
     @property
     def sizes(self) -> tuple[float, int]:
@@ -92,96 +108,51 @@ class Tables:
         return fit_weighted(self.base, self.rows, self.label, weight / weight[weight > 0].mean())
 
 
-class Candidate(Protocol):
-    """A named way to make a model of both tables."""
-
-    @property
-    def name(self) -> str:
-        """As it stands in ``stack_weight_``."""
-        ...
-
-    @property
-    def prior(self) -> float:
-        """Weight in the stack before validation points are asked, relative to the others."""
-        ...
-
-    def fit(self, data: Tables) -> Any:
-        """A fitted model with ``predict``, and ``predict_proba`` for classes."""
-        ...
-
-
 @dataclass(frozen=True)
-class TrainingOnly:
-    """The base fitted to training rows."""
+class Candidate:
+    """A named way to make a model of both tables; any object with name, prior and fit is one."""
 
-    name: str = "training"
-    prior: float = 1.0
-
-    def fit(self, data: Tables) -> Any:
-        """The fit that is there already."""
-        return data.plain_fit()
+    name: str
+    fit: Callable[[Tables], Any]  # a model with ``predict``, and ``predict_proba`` for classes
+    prior: float = 1.0  # weight in the stack before validation points are asked, beside the others
+    uses_losses: bool = False  # whether it needs ``Tables.loss``
 
 
-@dataclass(frozen=True)
-class ValidationOnly:
+def validation_only(data: Tables) -> Any:
     """The base fitted to validation rows; a constant where they have one class."""
-
-    name: str = "validation"
-    prior: float = 1.0
-
-    def fit(self, data: Tables) -> Any:
-        """Without the training rows."""
-        return data.fit(data.is_val.astype(np.float64))
+    return data.fit(data.is_val.astype(np.float64))
 
 
-@dataclass(frozen=True)
-class BothTables:
+def both_tables(data: Tables, *, power: float) -> Any:
     r"""Both tables, training rows weighted :math:`(m / n)^{\rm power}`.
 
     Power 0 is plain concatenation; with power 1 both tables weigh the same.
     """
-
-    name: str
-    power: float
-    prior: float = 1.0
-
-    def fit(self, data: Tables) -> Any:
-        """One weighted fit."""
-        n, m = data.sizes
-        return data.fit(np.where(data.is_val, 1.0, (m / n) ** self.power))
+    n, m = data.sizes
+    return data.fit(np.where(data.is_val, 1.0, (m / n) ** power))
 
 
-@dataclass(frozen=True)
-class ClassShares:
+def class_shares(data: Tables, *, smoothing: float = 2.0, most: float = 20.0) -> Any:
     r"""Both tables, training classes weighted to the class shares of validation.
 
-    .. math:: w_c = \frac{(m_c + a\, n_c / n) / (m + a)}{n_c / n}, \qquad a = 2,
+    .. math:: w_c = \frac{(m_c + a\, n_c / n) / (m + a)}{n_c / n}, \qquad a = {\rm smoothing},
 
     with :math:`m_c` of m validation and :math:`n_c` of n training rows in class c.
     """
-
-    name: str = "class shares"
-    prior: float = 1.0
-    smoothing: float = 2.0
-    most: float = 20.0
-
-    def fit(self, data: Tables) -> Any:
-        """One weighted fit; for classes only."""
-        if not is_classifier(data.base):
-            raise StepsAside("a number has no class shares")
-        classes, code = np.unique(data.label, return_inverse=True)
-        train, val = (
-            np.bincount(code[side], data.weight[side], minlength=len(classes))
-            for side in (~data.is_val, data.is_val)
-        )
-        share = train / train.sum()
-        wanted = (val + self.smoothing * share) / (val.sum() + self.smoothing)
-        ratio = np.clip(wanted / np.maximum(share, 1e-12), 1 / self.most, self.most)  # (c,)
-        return data.fit(np.where(data.is_val, 1.0, ratio[code]))
+    if not is_classifier(data.base):
+        raise StepsAside("a number has no class shares")
+    classes, code = np.unique(data.label, return_inverse=True)
+    train, val = (
+        np.bincount(code[side], data.weight[side], minlength=len(classes))
+        for side in (~data.is_val, data.is_val)
+    )
+    share = train / train.sum()
+    wanted = (val + smoothing * share) / (val.sum() + smoothing)
+    ratio = np.clip(wanted / np.maximum(share, 1e-12), 1 / most, most)  # (c,)
+    return data.fit(np.where(data.is_val, 1.0, ratio[code]))
 
 
-@dataclass(frozen=True)
-class GeneralizedWeighting:
+def generalized_weighting(data: Tables, *, inside_share: float = 0.2, few: float = 20.0) -> Any:
     r"""Generalized importance weighting: weights inside the training support, outside rows join.
 
     .. math:: \alpha \Big[(1 - \beta) \frac1n \sum_i w_i \ell_i
@@ -189,10 +160,7 @@ class GeneralizedWeighting:
               + (1 - \alpha) \frac1{m_{\rm out}} \sum_{j\,\rm out} \ell_j
 
     where :math:`1 - \alpha = m_{\rm out} / m \cdot m_{\rm out} / (m_{\rm out} + a)`: few outside
-    rows do not carry most of the risk. The weights :math:`w` estimate
-    :math:`p_{\rm val}(x, y \mid {\rm inside}) / p_{\rm tr}(x, y)` on losses under models that have
-    not seen the row, so that a training row with a label that validation rows contradict counts
-    little.
+    rows do not carry most of the risk.
 
     Parameters
     ----------
@@ -201,65 +169,100 @@ class GeneralizedWeighting:
     few : float, default=20
         :math:`a`; with more of it a few outside rows count less.
     """
-
-    name: str = "giw"
-    prior: float = 1.0
-    inside_share: float = 0.2
-    few: float = 20.0
-    uses_losses: bool = True
-
-    def weight(self, data: Tables) -> Vector:
-        """Mean-one weights of the training rows, (n,)."""
-        if data.inside_weight is not None:
-            return data.inside_weight
-        if data.loss is None:
-            raise StepsAside("it needs losses of rows that were left out, and there are none")
-        inside = data.is_val & data.inside
-        if inside.sum() < 2:
-            return np.ones(int((~data.is_val).sum()))
-        return inside_ratio(data.ratio, data.loss[~data.is_val], data.loss[inside])
-
-    def fit(self, data: Tables) -> Any:
-        """One weighted fit."""
-        inner, outer = data.is_val & data.inside, data.is_val & ~data.inside
-        factor = np.zeros(len(data.label))
-        n, m = data.sizes
-        outside = outer.sum() ** 2 / (max(m, 1) * (outer.sum() + self.few))
-        inside = 1.0 - outside
-        share = self.inside_share if inner.any() else 0.0
-        factor[~data.is_val] = inside * (1 - share) * self.weight(data) / n
-        factor[inner] = inside * share / max(inner.sum(), 1)
-        factor[outer] = outside / max(outer.sum(), 1)
-        return data.fit(factor)
+    inner, outer = data.is_val & data.inside, data.is_val & ~data.inside
+    n, m = data.sizes
+    outside = outer.sum() ** 2 / (max(m, 1) * (outer.sum() + few))
+    share = inside_share if inner.any() else 0.0
+    factor = np.zeros(len(data.label))
+    factor[~data.is_val] = (1 - outside) * (1 - share) * weight_by_losses(data) / n
+    factor[inner] = (1 - outside) * share / max(inner.sum(), 1)
+    factor[outer] = outside / max(outer.sum(), 1)
+    return data.fit(factor)
 
 
-@dataclass(frozen=True)
-class FeatureWeighted:
-    r"""Both tables, training rows weighted by :math:`p_{\rm val}(x) / p_{\rm tr}(x)`.
+def weight_by_losses(data: Tables) -> Vector:
+    r"""Mean-one weights of training rows for the rows inside the training support, (n,).
 
-    Unlabelled rows of the target count as validation rows in the ratio.
+    They estimate :math:`p_{\rm val}(x, y \mid {\rm inside}) / p_{\rm tr}(x, y)` on losses under
+    models that have not seen the row, so that a training row with a label that validation rows
+    contradict counts little.
     """
-
-    name: str = "weighted by features"
-    prior: float = 1.0
-
-    def weight(self, data: Tables) -> Vector:
-        """Mean-one weights of the training rows, (n,), from logistic regression."""
-        target = data.features[data.is_val]
-        if data.target is not None:
-            target = np.vstack([target, data.target])
-        return inside_ratio("classifier", data.features[~data.is_val], target)
-
-    def fit(self, data: Tables) -> Any:
-        """One weighted fit."""
-        factor = np.ones(len(data.label))
-        factor[~data.is_val] = self.weight(data)
-        return data.fit(factor)
+    if data.inside_weight is not None:
+        return data.inside_weight
+    if data.loss is None:
+        raise StepsAside("it needs losses of rows that were left out, and there are none")
+    inside = data.is_val & data.inside
+    if inside.sum() < 2:
+        return np.ones(int((~data.is_val).sum()))
+    return inside_ratio(data.ratio, data.loss[~data.is_val], data.loss[inside])
 
 
-@dataclass(frozen=True)
-class Small:
-    """A small linear model of validation labels: on the training model's predictions, on features.
+def feature_weighted(data: Tables) -> Any:
+    r"""Both tables, training rows weighted by :math:`p_{\rm val}(x) / p_{\rm tr}(x)`."""
+    factor = np.ones(len(data.label))
+    factor[~data.is_val] = weight_by_features(data)
+    return data.fit(factor)
+
+
+def weight_by_features(data: Tables) -> Vector:
+    """Mean-one weights of training rows, (n,), towards labelled and unlabelled target rows."""
+    target = data.features[data.is_val]
+    if data.target is not None:
+        target = np.vstack([target, data.target])
+    return inside_ratio("classifier", data.features[~data.is_val], target)
+
+
+def ratio_named(weights: Any) -> Any:
+    """An estimator with ``fit`` and ``weight_``, or a function of (z_train, z_val, val_weight)."""
+    if isinstance(weights, str) and weights in RATIOS:
+        return RATIOS[weights]()
+    if hasattr(weights, "fit") and hasattr(weights, "weigh"):
+        return clone(weights)
+    if not callable(weights):
+        raise ValueError(
+            f"weights must be one of {', '.join(RATIOS)}, a function, an estimator with fit "
+            f"and weigh, or None for no weights; got {weights!r}"
+        )
+    return weights
+
+
+def inside_ratio(
+    weights: Any, z: Vector, z_target: Vector, *, least_effective: float = 0.1
+) -> Vector:  # (n,)
+    """Weights of training rows (n, d) towards target rows (k, d), mean one.
+
+    Parameters
+    ----------
+    weights : str, estimator, function or None
+        As in :class:`giw.ReweightedClassifier`.
+    least_effective : float, default=0.1
+        Weights are drawn towards one until so large a share of the rows is effective.
+    """
+    if weights is None:
+        return np.ones(len(z))
+    ratio = ratio_named(weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EffectiveSampleSizeWarning)  # dealt with below
+        if hasattr(ratio, "weigh"):
+            found = ratio.fit(z, z_target).weight_
+        else:
+            found = ratio(z, z_target, np.ones(len(z_target)))
+    weight = np.asarray(found, dtype=np.float64)
+    if weight.shape != (len(z),):
+        raise WeightsError(f"weights must give one weight per training point, got {weight.shape}")
+    if not np.isfinite(weight).all() or weight.min() < 0 or weight.sum() <= 0:
+        raise WeightsError("weights gave values that are negative, infinite, missing or all zero")
+    weight = weight / weight.mean()
+    # shrinking by rho leaves n / (1 + rho^2 v) effective rows
+    allowed, variance = 1 / least_effective - 1, float(np.var(weight))
+    rho = 1.0 if variance <= allowed else float(np.sqrt(allowed / variance))
+    return 1 - rho + rho * weight
+
+
+def small_linear(
+    data: Tables, *, on_model: bool = True, on_features: bool = True, strength: float = 1.0
+) -> Any:
+    """A linear model of validation labels, fitted in milliseconds.
 
     Of classes: logistic regression, and predictions come as log-probabilities; of numbers: ridge
     regression that shrinks towards the training model's own prediction.
@@ -271,21 +274,12 @@ class Small:
     strength : float, default=1.0
         Inverse penalty; with more of it validation labels change more.
     """
-
-    name: str
-    on_model: bool = True
-    on_features: bool = True
-    strength: float = 1.0
-    prior: float = 1.0
-
-    def fit(self, data: Tables) -> Any:
-        """A fit to the validation rows, of milliseconds."""
-        model = Mapped(
-            data.plain_fit() if self.on_model else None, data.encoder if self.on_features else None,
-            strength=self.strength, numbers=not is_classifier(data.base),
-        )  # fmt: skip
-        val = data.is_val
-        return model.fit(rows_of(data.rows, val), data.label[val], data.weight[val])
+    model = Mapped(
+        data.plain_fit() if on_model else None, data.encoder if on_features else None,
+        strength=strength, numbers=not is_classifier(data.base),
+    )  # fmt: skip
+    val = data.is_val
+    return model.fit(rows_of(data.rows, val), data.label[val], data.weight[val])
 
 
 class Mapped(BaseEstimator):
@@ -301,19 +295,15 @@ class Mapped(BaseEstimator):
 
     def fit(self, X: Any, y: NDArray[Any], weight: Vector) -> Mapped:
         """Fit to validation rows."""
-        if self.numbers or (self.model is not None and not is_classifier(self.model)):
+        if self.numbers:
             self.center_, self.scale_ = float(np.average(y, weights=weight)), float(y.std()) or 1.0
             z, own = self._columns(X)
-            self.linear_ = Ridge(1 / self.strength).fit(
-                z, (y - self.center_) / self.scale_ - own, weight
-            )
-            return self
-        z, _ = self._columns(X)
-        if len(np.unique(y)) == 1:
-            self.linear_ = DummyClassifier(strategy="prior").fit(z, y)
+            left = (y - self.center_) / self.scale_ - own
+            self.linear_ = Ridge(1 / self.strength).fit(z, left, weight)
         else:
-            self.linear_ = LogisticRegression(C=self.strength, max_iter=300).fit(z, y, weight)
-        self.classes_ = self.linear_.classes_
+            linear = LogisticRegression(C=self.strength, max_iter=300)
+            self.linear_ = fit_weighted(linear, self._columns(X)[0], y, weight)
+            self.classes_ = self.linear_.classes_
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -343,18 +333,26 @@ class Mapped(BaseEstimator):
 
 def default_candidates(classifies: bool, labelled: bool = True) -> list[Candidate]:
     """What is tried where nobody says what; without validation labels few can be."""
+    training = Candidate("training", Tables.plain_fit)
+    by_features = Candidate("weighted by features", feature_weighted)
     if not labelled:
-        return [TrainingOnly(), FeatureWeighted()]
-    usual: list[Candidate] = [
-        TrainingOnly(),
-        ValidationOnly(),
-        BothTables("both tables", 0.0),
-        BothTables("intermediate", 0.5),
-        BothTables("balanced", 1.0),
-        GeneralizedWeighting(),
-        FeatureWeighted(),
-        Small("recalibrated", on_features=False),
-        Small("corrected"),
-        Small("validation, linear", on_model=False, strength=0.1),
+        return [training, by_features]
+    usual = [
+        training,
+        Candidate("validation", validation_only),
+        Candidate("both tables", partial(both_tables, power=0.0)),
+        Candidate("intermediate", partial(both_tables, power=0.5)),
+        BALANCED,
+        Candidate("giw", generalized_weighting, uses_losses=True),
+        by_features,
+        Candidate("recalibrated", partial(small_linear, on_features=False)),
+        Candidate("corrected", small_linear),
+        VALIDATION_LINEAR,
     ]
-    return [*usual, ClassShares()] if classifies else usual
+    return [*usual, Candidate("class shares", class_shares)] if classifies else usual
+
+
+BALANCED = Candidate("balanced", partial(both_tables, power=1.0))
+VALIDATION_LINEAR = Candidate(
+    "validation, linear", partial(small_linear, on_model=False, strength=0.1)
+)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import ThreadpoolController
 
-from giw.estimators.rows import is_frame, rows_of
+from giw.estimators.inputs import is_frame, rows_of
 
 Vector = NDArray[np.float64]
 
@@ -34,12 +34,18 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries, which takes a while
 
 
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """What a pipeline ends in, and the prefix of its parameters; any other estimator itself."""
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
 def weight_keyword(estimator: BaseEstimator) -> str:
     """The keyword of ``fit`` that takes sample weights; an estimator without one is refused."""
-    prefix, last = "", estimator
-    while isinstance(last, Pipeline):
-        name, last = last.steps[-1]
-        prefix += f"{name}__"
+    prefix, last = last_step(estimator)
     if not takes_weights(last):
         raise ValueError(
             f"{type(last).__name__} takes no sample_weight in fit, so weights would be ignored; "
@@ -78,7 +84,7 @@ def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vect
         return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
     # with routing enabled a pipeline refuses "step__sample_weight"; here the keyword is certain
     with config_context(enable_metadata_routing=False), one_thread():
-        if is_classifier(estimator) and type(_last_step(estimator)).__module__.startswith("xgb"):
+        if is_classifier(estimator) and type(last_step(estimator)[1]).__module__.startswith("xgb"):
             classes, codes = np.unique(y, return_inverse=True)
             if not np.array_equal(classes, np.arange(len(classes))):
                 return CountedFromZero(clone(estimator).fit(X, codes, **keyword), classes)
@@ -90,20 +96,16 @@ def refuse_text(estimator: BaseEstimator, X: Any) -> None:
 
     A base that takes text fits to a few rows; whatever else fails there is for the fits to tell.
     """
-    if not is_frame(X):
-        return
-    text = [name for name in X.columns if _holds_text(X[name])]
+    text = [name for name in X.columns if _holds_text(X[name])] if is_frame(X) else []
     if not text:
         return
     rows = X.iloc[:50]
+    half = np.arange(len(rows)) % 2
     try:
-        half = np.arange(len(rows)) % 2
         clone(estimator).fit(rows, half if is_classifier(estimator) else half.astype(float))
     except Exception as error:  # in any way that a base may fail
-        if not any(
-            word in str(error).lower()
-            for word in ("could not convert", "text", "str", "dtype", "object")
-        ):
+        words = ("could not convert", "text", "str", "dtype", "object")
+        if not any(word in str(error).lower() for word in words):
             return
         raise ValueError(
             f"columns {text!r} hold text, which {type(estimator).__name__} does not take; put an "
@@ -114,9 +116,8 @@ def refuse_text(estimator: BaseEstimator, X: Any) -> None:
 
 
 def _holds_text(column: Any) -> bool:
-    if str(column.dtype) == "category" or column.dtype.kind in "biufmM":
-        return False
-    return any(isinstance(value, str) for value in column)
+    plain = str(column.dtype) == "category" or column.dtype.kind in "biufmM"
+    return not plain and any(isinstance(value, str) for value in column)
 
 
 class CountedFromZero(BaseEstimator):
@@ -171,12 +172,6 @@ def predictions(
     return probability / probability.sum(axis=1, keepdims=True)
 
 
-def _last_step(estimator: BaseEstimator) -> BaseEstimator:
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
-
-
 def few_values(column: NDArray[Any], most: int) -> NDArray[Any]:
     """A column in which every value has moved to one of at most ``most`` values of the column.
 
@@ -220,16 +215,14 @@ def binned_for(estimator: BaseEstimator, X: Any) -> Any:
     categories = getattr(estimator, "categorical_features", None)
     if categories is not None and not (isinstance(categories, str) and categories == "from_dtype"):
         return X  # which of the columns are numbers is then for the trees to say
-    if is_frame(X):
-        result = X.copy()
-        for j, kind in enumerate(X.dtypes):
-            column = X.iloc[:, j].to_numpy() if isinstance(kind, np.dtype) else np.empty(0, object)
-            if _can_be_binned(column):
-                result.isetitem(j, few_values(column, estimator.max_bins))
-        return result
-    if X.ndim != 2 or not _can_be_binned(X):
-        return X
-    return np.stack([few_values(column, estimator.max_bins) for column in X.T], axis=1)
+    most = estimator.max_bins
+    if not is_frame(X):
+        return np.stack([few_values(c, most) for c in X.T], axis=1) if _can_be_binned(X) else X
+    result = X.copy()
+    for j, kind in enumerate(X.dtypes):
+        if isinstance(kind, np.dtype) and _can_be_binned(column := X.iloc[:, j].to_numpy()):
+            result.isetitem(j, few_values(column, most))
+    return result
 
 
 def _can_be_binned(values: NDArray[Any]) -> bool:

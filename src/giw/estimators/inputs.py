@@ -1,29 +1,215 @@
-"""What the estimators ask of points and labels: scikit-learn's contract and our own."""
+"""What the estimators ask of tables and labels, and rows of any table: picked and stacked."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from giw.checks import as_labels, check_columns
-from giw.estimators.rows import as_frame, as_rows, is_frame, refuse_dates, row_count
-from giw.support import SupportSplitter
+from giw.checks import as_labels, check_columns, refuse_sparse
+from giw.support import SupportSplit, SupportSplitter
+from giw.tables import Encoder
 
-TEXT = (str, bytes)
+Vector = NDArray[np.float64]
+FEWEST_TRAINING_ROWS = 10  # fewer cannot tell inside from outside
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas data frame."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def table_of(X: Any, name: str) -> Any:
+    """A pandas frame, also of polars and of others that have ``to_pandas``, or else an array."""
+    refuse_sparse(X, name)
+    if hasattr(X, "to_pandas") and not is_frame(X):
+        X = X.to_pandas()
+    return X if is_frame(X) else np.asarray(X)
+
+
+def rows_of(X: Any, rows: NDArray[Any]) -> Any:
+    """Some rows, in the type that they came in."""
+    return X.iloc[rows] if is_frame(X) else X[rows]
+
+
+def stacked(first: Any, second: Any) -> Any:
+    """Rows of both, in the type that they came in; categories are those of both.
+
+    pandas makes plain text of categories that differ, and boosted trees refuse text.
+    """
+    if not is_frame(first):
+        return np.concatenate([first, second])
+    import pandas as pd
+
+    for j, name in enumerate(first.columns):
+        kind, other = first.dtypes.iloc[j], second.dtypes.iloc[j]
+        if isinstance(kind, pd.CategoricalDtype) and kind != other:
+            added = pd.Index(second.iloc[:, j].dropna().unique()).difference(kind.categories)
+            both = pd.CategoricalDtype([*kind.categories, *added])
+            first, second = (side.astype({name: both}) for side in (first, second))
+    return pd.concat([first, second], ignore_index=True)
+
+
+def row_hashes(X: Any) -> NDArray[np.uint64]:
+    """A number for each row by which the row is known again, sorted, (n,)."""
+    import pandas as pd
+
+    frame = X if is_frame(X) else pd.DataFrame(np.asarray(X))
+    frame = frame.astype(object).astype(str)
+    return np.sort(pd.util.hash_pandas_object(frame, index=False).to_numpy())
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Features of both tables and the split of the target rows; none by too few training rows."""
+
+    encoder: Encoder
+    z: Vector  # (n, d)
+    z_target: Vector  # (k, d)
+    split: SupportSplit | None
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Target rows inside the training support, (k,); all of them without a split."""
+        if self.split is None:
+            return np.ones(len(self.z_target), dtype=bool)
+        return np.asarray(self.split.inside, dtype=bool)
+
+
+def encode_and_split(
+    X: Any,
+    X_target: Any,
+    generator: np.random.Generator,
+    *,
+    y: NDArray[Any] | None = None,
+    y_target: NDArray[Any] | None = None,
+    splitter: SupportSplitter | None = None,
+    most: int = 10_000,
+) -> Encoded:
+    """Features of training and target rows, and which of the latter are inside.
+
+    Parameters
+    ----------
+    y, y_target : arrays of shape (n,) and (k,), optional
+        Class labels of both; the split compares points of a class with each other.
+    splitter : SupportSplitter, optional
+        One with settings of its own, which is copied.
+    most : int, default=10000
+        Training rows that the splitter sees; more of them take longer.
+    """
+    encoder = Encoder().fit(X, X_target)
+    z, z_target = encoder.transform(X), encoder.transform(X_target)
+    if len(z) < FEWEST_TRAINING_ROWS:
+        return Encoded(encoder, z, z_target, None)
+
+    def seen(X: Any, z: Vector) -> dict[str, NDArray[Any]]:
+        return {"numbers": z.astype(np.float32), "levels": encoder.level_counts(X)}
+
+    rows, seed = generator.permutation(len(z))[:most], int(generator.integers(2**31))
+    level = max(0.05, 1.5 / len(rows))
+    usual = SupportSplitter(level=level, most_held_out=1_000, random_state=seed)
+    splitter = usual if splitter is None else clone(splitter)
+    splitter.fit(seen(rows_of(X, rows), z[rows]), None if y is None else y[rows])
+    return Encoded(encoder, z, z_target, splitter.split(seen(X_target, z_target), y_target))
+
+
+def checked_tables(
+    estimator: BaseEstimator, base: BaseEstimator, X: Any, X_val: Any, X_unlabelled: Any
+) -> list[Any]:
+    """All tables, frames if X is one; columns are counted and named as scikit-learn does."""
+    X = _checked_table(X, "X", base)
+    validate_data(estimator, X, reset=True, skip_check_array=True)
+    tables = [X]
+    for name, other in (("X_val", X_val), ("X_unlabelled", X_unlabelled)):
+        if other is not None:
+            other = _checked_table(other, name, base)
+            check_same_columns(X, other)
+            if other.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"X has {X.shape[1]} columns and {name} {other.shape[1]}; both need "
+                    "the same columns in the same order"
+                )
+            if len(other) == 0:
+                raise ValueError(f"{name} has no rows; pass {name}=None")
+            if is_frame(X) != is_frame(other):
+                values = np.asarray(other)
+                other = type(X)(values, columns=X.columns) if is_frame(X) else values
+        tables.append(other)
+    _refuse_split_validation(X, tables[1])
+    return tables
+
+
+def _checked_table(X: Any, name: str, base: Any) -> Any:
+    """Rows and columns, without dates that the base cannot take."""
+    X = table_of(X, name)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} must be a table of shape (n, d), got shape {X.shape}. Reshape your data: "
+            + (
+                f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
+                if X.ndim == 1
+                else f"{name}.reshape(len({name}), -1) makes each point a row"
+            )
+        )
+    refuse_dates(X, name, base)
+    return X
+
+
+def refuse_dates(X: Any, name: str, estimator: Any) -> None:
+    """Dates are no numbers to an estimator that does not make some of them itself."""
+    if not is_frame(X) or isinstance(estimator, Pipeline) or hasattr(estimator, "estimator"):
+        return
+    for column, kind in X.dtypes.items():
+        if getattr(kind, "kind", None) in ("m", "M"):
+            raise ValueError(
+                f"{name}: column {column!r} holds dates or times ({kind}), which "
+                f"{type(estimator).__name__} cannot take; make numbers of them, for example "
+                f"{name}[{column!r}].astype('int64')"
+            )
+
+
+def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
+    """Rows to predict, with the columns of the fit."""
+    X = _checked_table(X, "X", estimator)
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    return X
+
+
+def check_same_columns(X: Any, X_val: Any) -> None:
+    """Two frames need the same columns in the same order."""
+    if hasattr(X, "columns") and hasattr(X_val, "columns"):
+        check_columns(X.columns, X_val.columns)
+
+
+def _refuse_split_validation(X: Any, X_val: Any) -> None:
+    """Refuse X_val that a search has cut like X, because it had as many rows."""
+    frame = sys._getframe()
+    while X_val is not None and len(X) == len(X_val) and frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name == "_fit_and_score":  # scikit-learn's searches and cross-validation
+            raise ValueError(
+                "X_val has as many rows as X, and scikit-learn's search splits everything of that "
+                "length: validation rows would be lost; leave one row of X_val out"
+            )
+
+
+def has_validation(X_val: Any, y_val: Any) -> bool:
+    """Whether there are validation points; labels alone are a mistake."""
+    if X_val is None and y_val is not None:
+        raise ValueError("y_val came without X_val; pass both, or X_val alone")
+    return X_val is not None
 
 
 def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray[Any]:
     """One class label per point, of any type; numbers that are no classes are refused."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
+    _refuse_none(y, estimator)
     if n == 0:
         raise ValueError(f"found 0 sample(s) for {name}; pass at least one point of each class")
     values = y.detach().cpu().numpy() if hasattr(y, "detach") else np.asarray(y)
@@ -36,17 +222,14 @@ def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray
     return labels
 
 
-def regression_targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> NDArray[np.float64]:
+def regression_targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> Vector:
     """One finite number per row of X; text and dates are refused."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
+    _refuse_none(y, estimator)
     came = np.asarray(y)
-    kind = came.dtype.kind
-    if kind in "USMm" or any(isinstance(value, str) for value in came.ravel()[:1]):
+    dates = came.dtype.kind in "Mm"
+    if dates or came.dtype.kind in "US" or isinstance(next(came.flat, None), str):
         raise ValueError(
-            f"{name} must hold numbers, got {'dates or times' if kind in ('M', 'm') else 'text'}; "
+            f"{name} must hold numbers, got {'dates or times' if dates else 'text'}; "
             "for classes take giw.ReweightedClassifier"
         )
     values = column_or_1d(y, warn=True, dtype=np.float64)
@@ -56,14 +239,22 @@ def regression_targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> N
     return values
 
 
+def _refuse_none(y: Any, estimator: BaseEstimator) -> None:
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+
+
 def joint_classes(
     y: NDArray[Any], y_val: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Classes of both sets and the codes of their labels; validation may bring new classes."""
+    first, first_val, text = _first(y), _first(y_val), (str, bytes)
     # a column of pandas holds text as objects, so the values are asked and not the dtype
-    if len(y) and len(y_val) and isinstance(y[0], TEXT) != isinstance(y_val[0], TEXT):
+    if len(y) and len(y_val) and isinstance(first, text) != isinstance(first_val, text):
         raise ValueError(
-            f"y holds labels such as {_plain(y[0])!r} and y_val {_plain(y_val[0])!r}; give both "
+            f"y holds labels such as {first!r} and y_val {first_val!r}; give both "
             "the same kind of labels, for example y_val.astype(str)"
         )
     both = np.concatenate([y, y_val]) if len(y_val) else y
@@ -71,79 +262,30 @@ def joint_classes(
     if len(classes) < 2:
         raise ValueError(
             "need at least two classes over training and validation data, got 1 class: "
-            f"{_plain(classes[0])!r}"
+            f"{_first(classes)!r}"
         )
     codes = codes.reshape(-1).astype(np.int64)
     return classes, codes[: len(y)], codes[len(y) :]
 
 
-def _plain(label: Any) -> Any:
+def _first(labels: NDArray[Any]) -> Any:
     """A label as its owner writes it: 1 and not np.int64(1)."""
-    return label.item() if isinstance(label, np.generic) else label
+    return next(iter(labels[:1].tolist()), None)
 
 
-def check_table(X: Any, name: str) -> None:
-    """Rows and columns, and at least one row."""
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-    if len(shape) != 2:
-        raise ValueError(
-            f"{name} must be a table of shape (n, d), got shape {shape}. Reshape your data: "
-            + (
-                f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
-                if len(shape) == 1
-                else f"{name}.reshape(len({name}), -1) makes each point a row"
-            )
-        )
-
-
-def checked_tables(
-    estimator: BaseEstimator, base: BaseEstimator, X: Any, X_val: Any, X_unlabelled: Any
-) -> list[Any]:
-    """All tables, frames if X is one; columns are counted and named as scikit-learn does."""
-    X = as_frame(X)
-    check_table(X, "X")
-    validate_data(estimator, X, reset=True, skip_check_array=True)
-    refuse_dates(X, "X", base)
-    tables = [as_rows(X, "X")]
-    for name, other in (("X_val", X_val), ("X_unlabelled", X_unlabelled)):
-        if other is not None:
-            other = as_frame(other)
-            check_table(other, name)
-            check_same_columns(X, other)
-            refuse_dates(other, name, base)
-            if np.shape(other)[1] != np.shape(X)[1]:
-                raise ValueError(
-                    f"X has {np.shape(X)[1]} columns and {name} {np.shape(other)[1]}; both need "
-                    "the same columns in the same order"
-                )
-            validate_data(estimator, other, reset=False, skip_check_array=True)
-            if row_count(other) == 0:
-                raise ValueError(f"{name} has no rows; pass {name}=None")
-            if is_frame(X) != is_frame(other):
-                values = np.asarray(other)
-                other = type(X)(values, columns=X.columns) if is_frame(X) else values
-            other = as_rows(other, name)
-        tables.append(other)
-    refuse_split_validation(X, tables[1])
-    return tables
-
-
-def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
-    """Rows to predict, with the columns of the fit."""
-    X = as_frame(X)
-    if getattr(X, "ndim", 2) == 1:
-        raise ValueError(
-            "expected a table, got one dimension. Reshape your data: X.reshape(-1, 1) for one "
-            "column, X.reshape(1, -1) for one row"
-        )
-    validate_data(estimator, X, reset=False, skip_check_array=True)
-    return X if hasattr(X, "shape") else np.asarray(X)
-
-
-def check_same_columns(X: Any, X_val: Any) -> None:
-    """Two frames need the same columns in the same order; the way out depends on what differs."""
-    if hasattr(X, "columns") and hasattr(X_val, "columns"):
-        check_columns(X.columns, X_val.columns)
+def row_weights(weight: Any, X: Any, name: str = "sample_weight") -> Vector:
+    """Sample weights of a table; ones where there are none."""
+    n = 0 if X is None else len(X)
+    if n == 0 or weight is None:
+        return np.ones(n)
+    values = np.asarray(weight, dtype=np.float64)
+    if values.ndim == 0:
+        values = np.full(n, float(values))
+    if values.shape != (n,):
+        raise ValueError(f"{name} needs one number per row, {n}, got {values.shape}")
+    if not np.isfinite(values).all() or values.min() < 0 or values.sum() == 0:
+        raise ValueError(f"{name} must be finite, not negative, and not zero everywhere")
+    return values
 
 
 def check_splitter(splitter: Any) -> None:
@@ -166,40 +308,3 @@ def check_estimator_instance(estimator: Any, name: str = "estimator") -> None:
         raise ValueError(
             f"{name} must be a scikit-learn estimator with fit and predict, got {estimator!r}"
         )
-
-
-def has_validation(X_val: Any, y_val: Any) -> bool:
-    """Whether there are validation points; labels alone are a mistake."""
-    if X_val is None and y_val is not None:
-        raise ValueError("y_val came without X_val; pass both, or X_val alone")
-    return X_val is not None
-
-
-def row_weights(weight: Any, X: Any, name: str = "sample_weight") -> NDArray[np.float64]:
-    """Sample weights of a table; ones where there are none."""
-    if X is None:
-        return np.empty(0)
-    if weight is None:
-        return np.ones(row_count(X))
-    values = np.asarray(weight, dtype=np.float64)
-    if values.ndim == 0:
-        values = np.full(row_count(X), float(values))
-    if values.shape != (row_count(X),):
-        raise ValueError(f"{name} needs one number per row, {row_count(X)}, got {values.shape}")
-    if not np.isfinite(values).all() or values.min() < 0 or values.sum() == 0:
-        raise ValueError(f"{name} must be finite, not negative, and not zero everywhere")
-    return values
-
-
-def refuse_split_validation(X: Any, X_val: Any) -> None:
-    """Refuse X_val that a search has cut like X, because it had as many rows."""
-    if X_val is None or row_count(X) != row_count(X_val):
-        return
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_code.co_name == "_fit_and_score":  # scikit-learn's searches and cross-validation
-            raise ValueError(
-                "X_val has as many rows as X, and scikit-learn's search splits everything of that "
-                "length: validation rows would be lost; leave one row of X_val out"
-            )

@@ -31,16 +31,18 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from giw.estimators.candidates import BothTables, Candidate, Small, StepsAside, Tables
+from giw.estimators.candidates import (
+    BALANCED,
+    VALIDATION_LINEAR,
+    Candidate,
+    StepsAside,
+    Tables,
+    WeightsError,
+)
 from giw.estimators.fitting import predictions
-from giw.estimators.ratios import WeightsError
-from giw.estimators.rows import rows_of
+from giw.estimators.inputs import rows_of
 
 Vector = NDArray[np.float64]
-JUDGES: tuple[Candidate, ...] = (
-    BothTables("balanced", 1.0),
-    Small("validation, linear", on_model=False, strength=0.1),
-)
 
 
 def stack_weights(
@@ -131,6 +133,79 @@ def mean_weights(
     return found / found.sum()
 
 
+def default_prior(candidates: Sequence[Candidate], classifies: bool) -> tuple[Vector, float]:
+    """Weights before any validation row is asked, (q,), and how many rows they count like.
+
+    One row for each candidate, and four for numbers, whose squared errors vary more.
+    """
+    prior = np.array([c.prior for c in candidates], dtype=np.float64)
+    return prior / prior.sum(), (1.0 if classifies else 4.0) * len(candidates)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights and, of classes, powers of the candidates."""
+
+    share: Vector  # (q,)
+    power: Vector  # (q,)
+
+    def mix(self, prediction: Vector) -> Vector:
+        """The stack of predictions, (q, k, c) or (q, k)."""
+        if prediction.ndim == 3:
+            prediction = calibrated(prediction, self.power)
+        return np.tensordot(self.share, prediction, axes=1)
+
+
+def settled(
+    prior: Vector,  # (q,)
+    strength: float,
+    left_out: Vector,  # (q, m, c) probabilities, or (q, m) numbers
+    y: NDArray[Any],  # (m,) columns of the labels, or numbers
+    weight: Vector | None = None,  # (m,)
+) -> Mixture:
+    """The stack by left-out predictions, of classes or of numbers."""
+    one = np.ones(len(prior))
+    if not len(y):
+        return Mixture(prior, one)
+    if left_out.ndim == 2:
+        share = mean_weights(left_out, y, prior=prior, strength=strength, weight=weight)
+        return Mixture(share, one)
+    power = calibration_powers(left_out, y, strength=strength, weight=weight)
+    loss = -np.log(calibrated(left_out, power)[:, np.arange(len(y)), y])
+    share = stack_weights(loss, prior=prior, strength=strength, weight=weight)
+    return Mixture(share, power)
+
+
+def stratified_folds(
+    label: NDArray[Any], folds: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """A fold number for each point, so that every class spreads over the folds, (m,)."""
+    order = generator.permutation(len(label))
+    order = order[np.argsort(label[order], kind="stable")]
+    fold = np.empty(len(label), dtype=np.int64)
+    fold[order] = np.arange(len(label)) % folds
+    return fold
+
+
+def folds_of(
+    label: NDArray[Any], folds: int, generator: np.random.Generator, groups: Any = None
+) -> NDArray[np.int64]:
+    """Folds that every class spreads over, or that keep the rows of a group together, (m,).
+
+    Groups go, the largest first, to the fold with the fewest rows.
+    """
+    if groups is None:
+        return stratified_folds(label, folds, generator)
+    code = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
+    size = np.bincount(code)
+    order = generator.permutation(len(size))
+    home, load = np.zeros(len(size), dtype=np.int64), np.zeros(folds)
+    for group in order[np.argsort(-size[order], kind="stable")]:
+        home[group] = int(np.argmin(load))
+        load[home[group]] += size[group]
+    return home[code]
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """What fits without each fold predict for the fold."""
@@ -143,6 +218,17 @@ class LeftOut:
     notes: tuple[str, ...]
     y: NDArray[Any] | None = None  # (m,) labels
     mixed: Vector | None = None  # (m, c) or (m,) the stack, by weights without the fold
+
+    def mixed_by_others(
+        self, prior: Vector, strength: float, y: NDArray[Any], weight: Vector
+    ) -> Vector:
+        """The stack at left-out rows, by weights from the rows of other folds, (m, c) or (m,)."""
+        mixed = np.zeros_like(self.prediction[0])
+        for k in np.unique(self.fold):
+            mine, rest = self.fold == k, self.fold != k
+            found = settled(prior, strength, self.prediction[:, rest], y[rest], weight[rest])
+            mixed[mine] = found.mix(self.prediction[:, mine])
+        return mixed
 
 
 def leave_out(
@@ -157,34 +243,35 @@ def leave_out(
 ) -> LeftOut:
     """Predict every validation row by fits without its fold, of training and validation rows.
 
-    Candidates that need losses come second; the losses are those of the first.
+    Candidates that need losses come second; the losses are those of two others at all rows.
     """
-    judges = JUDGES if any(getattr(c, "uses_losses", False) for c in candidates) else ()
-    known = {c.name for c in candidates}
-    first = [c for c in candidates if not getattr(c, "uses_losses", False)]
-    first += [judge for judge in judges if judge.name not in known]
-
+    second = [c for c in candidates if getattr(c, "uses_losses", False)]
+    judges = {c.name: c for c in (BALANCED, VALIDATION_LINEAR)} if second else {}
+    first = {c.name: c for c in candidates if c not in second}
+    first |= {name: judge for name, judge in judges.items() if name not in first}
     folds = range(int(fold.max()) + 1)
 
     def each_fold(some: Sequence[Candidate], data: Tables, name: str) -> dict[str, Any]:
-        """Left-out predictions of validation rows, and of all rows for those that judge."""
-        rows = {c.name: np.ones(len(fold), bool) if c in judges else data.is_val for c in some}
+        """Left-out predictions of validation rows, and of all rows by those that judge."""
+        rows = [data.is_val | (c.name in judges) for c in some]
         tasks = [
-            (_one_fold, c, data, sample & (fold != k), rows[c.name] & (fold == k), classes)
-            for c in some
+            (_one_fold, c, data, sample & (fold != k), asked & (fold == k), classes)
+            for c, asked in zip(some, rows, strict=True)
             for k in folds
         ]
         results = iter(run_all(tasks, n_jobs=n_jobs, verbose=verbose, name=name))
-        return {c.name: _gathered([next(results) for _ in folds], fold, rows[c.name]) for c in some}
+        return {
+            c.name: _gathered([next(results) for _ in folds], fold, asked)
+            for c, asked in zip(some, rows, strict=True)
+        }
 
-    found = each_fold(first, data, "folds")
-    losses = [_loss(found[c.name], data.label, classes)
-              for c in judges if not isinstance(found[c.name], str)]  # fmt: skip
+    found = each_fold([*first.values()], data, "folds")
+    losses = [_loss(found[name], data.label, classes)
+              for name in judges if not isinstance(found[name], str)]  # fmt: skip
     judged = np.stack(losses, axis=1) if losses else None
-    if judged is not None:
-        judged = _comparable(judged, data.is_val) if classes is None else judged
-        data = replace(data, loss=judged)
-    found |= each_fold([c for c in candidates if c not in first], data, "folds, weighted")
+    if judged is not None and classes is None:
+        judged = _comparable(judged, data.is_val)
+    found |= each_fold(second, replace(data, loss=judged), "folds, weighted")
     kept = [c.name for c in candidates if not isinstance(found[c.name], str)]
     notes = [f"{c.name} steps aside: {found[c.name]}" for c in candidates if c.name not in kept]
     if not kept:
@@ -199,11 +286,11 @@ def run_all(
 ) -> list[Any]:
     """Results of (function, argument, ...) in order, by joblib, with a progress bar if wanted."""
     calls = (delayed(function)(*arguments) for function, *arguments in tasks)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator" if verbose else "list")
     if not verbose:
-        return list(Parallel(n_jobs=n_jobs)(calls))
+        return list(parallel(calls))
     from rich.progress import track
 
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     return list(track(parallel(calls), description=name, total=len(tasks)))
 
 
@@ -254,46 +341,3 @@ def _comparable(judged: Vector, is_val: NDArray[np.bool_]) -> Vector:
     r"""Squared errors as :math:`\log(1 + r^2 / s^2)`, s the typical error of validation rows."""
     scale = max(float(np.median(judged[is_val].min(axis=1))) * 2.2, 1e-300)
     return np.log1p(judged / scale)
-
-
-def default_prior(candidates: Sequence[Candidate], classifies: bool) -> tuple[Vector, float]:
-    """Weights before any validation row is asked, (q,), and how many rows they count like.
-
-    One row for each candidate, and four for numbers, whose squared errors vary more.
-    """
-    prior = np.array([c.prior for c in candidates], dtype=np.float64)
-    return prior / prior.sum(), (1.0 if classifies else 4.0) * len(candidates)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Weights and, of classes, powers of the candidates."""
-
-    share: Vector  # (q,)
-    power: Vector  # (q,)
-
-    def mix(self, prediction: Vector) -> Vector:
-        """The stack of predictions, (q, k, c) or (q, k)."""
-        if prediction.ndim == 3:
-            prediction = calibrated(prediction, self.power)
-        return np.tensordot(self.share, prediction, axes=1)
-
-
-def settled(
-    prior: Vector,  # (q,)
-    strength: float,
-    left_out: Vector,  # (q, m, c) probabilities, or (q, m) numbers
-    y: NDArray[Any],  # (m,) columns of the labels, or numbers
-    weight: Vector | None = None,  # (m,)
-) -> Mixture:
-    """The stack by left-out predictions, of classes or of numbers."""
-    one = np.ones(len(prior))
-    if not len(y):
-        return Mixture(prior, one)
-    if left_out.ndim == 2:
-        share = mean_weights(left_out, y, prior=prior, strength=strength, weight=weight)
-        return Mixture(share, one)
-    power = calibration_powers(left_out, y, strength=strength, weight=weight)
-    loss = -np.log(calibrated(left_out, power)[:, np.arange(len(y)), y])
-    share = stack_weights(loss, prior=prior, strength=strength, weight=weight)
-    return Mixture(share, power)

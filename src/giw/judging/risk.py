@@ -24,9 +24,7 @@ from scipy.stats import beta, norm, t
 from sklearn.base import is_classifier
 
 from giw.checks import as_generator, as_labels, callers_level, check_positive
-from giw.estimators.features import encode_and_split
-from giw.estimators.inputs import check_same_columns
-from giw.estimators.rows import as_frame, as_rows, row_hashes
+from giw.estimators.inputs import check_same_columns, encode_and_split, row_hashes, table_of
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
@@ -248,7 +246,7 @@ def both_tables(
     X: Any, y: Any, X_val: Any, y_val: Any
 ) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
     """Rows and labels of both tables, checked."""
-    points, val_points = as_rows(as_frame(X), "X"), as_rows(as_frame(X_val), "X_val")
+    points, val_points = table_of(X, "X"), table_of(X_val, "X_val")
     check_same_columns(points, val_points)
     for values, name in ((y, "y"), (y_val, "y_val")):
         if values is None:

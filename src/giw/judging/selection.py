@@ -16,12 +16,15 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 
 from giw.checks import as_generator, check_count
-from giw.estimators.base import Reweighted
-from giw.estimators.features import encode_and_split
 from giw.estimators.fitting import fit_weighted
-from giw.estimators.folds import folds_of
-from giw.estimators.inputs import check_estimator_instance
-from giw.estimators.rows import as_frame, as_rows, rows_of
+from giw.estimators.inputs import (
+    check_estimator_instance,
+    encode_and_split,
+    rows_of,
+    table_of,
+)
+from giw.estimators.reweighted import Reweighted
+from giw.estimators.stack import folds_of
 from giw.judging.risk import (
     Loss,
     RiskEstimate,
@@ -192,8 +195,8 @@ def label_first(
     random_state : int, numpy generator or None, default=None
         Seeds the random draws; None draws anew every time.
     """
-    X = as_rows(as_frame(X), "X")
-    X_unlabelled = as_rows(as_frame(X_unlabelled), "X_unlabelled")
+    X = table_of(X, "X")
+    X_unlabelled = table_of(X_unlabelled, "X_unlabelled")
     m = len(X_unlabelled)
     if check_count(n_points, "n_points", least=1) > m:
         raise ValueError(

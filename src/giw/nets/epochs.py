@@ -12,7 +12,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import nn
 
-from giw.estimators.folds import stratified_folds
+from giw.estimators.stack import stratified_folds
 from giw.nets.training import Method, OnEpoch, Pretrained, Tensors, TrainingConfig, train
 from giw.pages.progress import make_progress
 

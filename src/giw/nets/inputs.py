@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from giw.checks import as_array
-from giw.estimators.rows import refuse_dates
+from giw.estimators.inputs import refuse_dates
 from giw.nets.methods import METHODS
 from giw.nets.models import model_for
 from giw.nets.training import Method, as_input

@@ -19,8 +19,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.estimators.folds import stratified_folds
-from giw.estimators.stack import stack_weights
+from giw.estimators.stack import stack_weights, stratified_folds
 from giw.nets.training import (
     FunctionalNet,
     Method,
