@@ -4,13 +4,13 @@ import functools
 import json
 import shlex
 
+import pandas as pd
 import pytest
 from tests.cli.tables import write_tables
 from typer.testing import CliRunner
 
 from giw.cli import app
 
-pytest.importorskip("pandas")
 runner = CliRunner()
 
 
@@ -56,6 +56,36 @@ def test_json_has_everything_and_nothing_else_is_printed(tables):
     assert {row["row"] for row in told["outside_rows"]} & set(range(15))
 
 
+def test_all_rows_are_written_as_a_spreadsheet_counts_them(tables, tmp_path):
+    """The first line holds the names, so the row of index 0 stands in line 2."""
+    path = tmp_path / "new" / "rows.csv"
+    result = run(*tables, "--label", "y", "--rows", path, "--json")
+    told, written = json.loads(result.stdout), pd.read_csv(path)
+    lines = tables[1].read_text().splitlines()
+
+    assert len(written) == len(told["outside_rows"]) + len(told["suspects"])
+    outside = written[written["table"] == "validation"]
+    for row in outside[outside["value"].notna()].itertuples():
+        assert str(row.value) in lines[row.line - 1]
+    assert (outside["p_value"] <= 0.1).all()
+
+
+def test_rows_of_a_group_count_once(tables, tmp_path):
+    """Fifteen copies of three rows are three groups and no shift."""
+    frame = pd.read_csv(tables[0])
+    frame["patient"] = range(len(frame))
+    val = frame.iloc[list(range(12)) * 15]
+    paths = tmp_path / "train.csv", tmp_path / "val.csv"
+    for side, path in zip((frame.iloc[12:], val), paths, strict=True):
+        side.to_csv(path, index=False)
+    told = json.loads(run(*paths, "--label", "y", "--group", "patient", "--json").stdout)
+
+    assert told["sizes"]["used_val"] == len(told["groups"]) == 12
+    assert {group["rows"] for group in told["groups"]} == {15}
+    assert told["recommendation"]["remedy"] == "plain"
+    assert "patient" not in {column["column"] for column in told["columns"]}
+
+
 def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
     result = run(*tables, "--no-label", "-q")
     assert result.exit_code == 0, result.output
@@ -69,6 +99,7 @@ def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
         (("{train}", "{train}.none"), "does not exist"),
         (("{train}", "{val}"), "columns of few values: 'y', 'town'), or say --no-label"),
         (("{train}", "{val}", "-l", "y", "--no-label"), "exclude each other"),
+        (("{train}", "{val}", "-l", "y", "--group", "towns"), "did you mean 'town'?"),
         (("{train}", "{val}", "--label", "x"), "a number and not a class"),
         (("{train}", "{val}", "-o", "{train}/report.html"), "cannot write"),
     ],
@@ -86,7 +117,6 @@ def test_mistakes_get_one_line_and_exit_code_2(tables, arguments, words):
 def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypatch, kind):
     """Rows keep their numbers in the file, and classes are counted over all of it."""
     import numpy as np
-    import pandas as pd
 
     import giw.tables.sampling as module
 

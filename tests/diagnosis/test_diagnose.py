@@ -12,8 +12,8 @@ from tests.browser import DESK, PHONE, look_at
 
 import giw
 from giw.diagnosis import STEPS, Diagnosis
-from giw.diagnosis.code import python_code
 from giw.diagnosis.page import diagnosis_page
+from giw.diagnosis.verdict import python_code
 from giw.pages import render_page
 from giw.tables import Table
 
@@ -70,9 +70,8 @@ def test_the_outside_rows_are_those_that_were_put_there(found):
 
 def test_the_columns_that_were_moved_are_blamed(found):
     assert found.outside_columns[0][0] == EVIL
-    assert all("town" in {r.column for r in row.reasons} for row in found.outside_rows[:5])
-    words = {reason.words for row in found.outside_rows for reason in row.reasons}
-    assert "town not in training" in words
+    assert all("town" in row.columns for row in found.outside_rows[:5])
+    assert any("town not in training" in row.text for row in found.outside_rows)
 
 
 def test_the_flipped_labels_are_noticed(found):
@@ -96,7 +95,7 @@ def test_plain_values_go_through_json(found):
     assert again["verdict"]["case"] == found.verdict.case
     assert again["outside"] == found.outside
     assert [row["row"] for row in again["outside_rows"]] == [r.row for r in found.outside_rows]
-    assert [test["kind"] for test in again["shifts"]] == [t.kind for t in found.shifts]
+    assert [f["kind"] for f in again["findings"]] == [f.kind for f in (*found.facts, *found.shifts)]
 
 
 def few_rows_of_a_new_category(count):
@@ -129,7 +128,7 @@ def test_an_object_is_one_line_a_frame_and_a_page_without_scripts(found):
     assert "\n" not in line
     assert "Lima" in line
     assert len(line) < 400
-    frame = found.to_frame()
+    frame = found.to_frame("findings")
     assert list(frame["kind"]) == ["new category", "range", *(test.kind for test in found.shifts)]
     html = found._repr_html_()
     assert html.startswith('<iframe sandbox=""')
@@ -154,8 +153,8 @@ def test_the_code_it_names_runs_on_the_table_diagnosed(text, kind, remedy, val_l
     (X, y), (X_val, y_val) = side(60, "Oslo"), side(24, "Lima")
     if kind == "array":
         X, X_val = X.to_numpy(), X_val.to_numpy()
-    columns = ([2] if kind == "array" else ["town"]) if text else []
-    code = python_code(remedy, columns, labels=True, val_labels=val_labels, frame=kind == "frame")
+    frame = kind == "frame"
+    code = python_code(remedy, text=text, labels=True, val_labels=val_labels, frame=frame)
     names = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
     exec(code.replace("BoostingClassifier()", "BoostingClassifier(max_iter=3)"), names)
     assert names["model"].predict(X_val).shape == (24,)
@@ -168,7 +167,7 @@ def test_the_code_of_a_frame_with_text_is_of_its_columns_and_runs():
     told = giw.diagnose(X, y, X_val, y_val).recommendation
     names = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
     exec(told.code, names)
-    assert "text = ['town']" in told.code
+    assert "Encoder" in told.code
     assert names["model"].score(X_val, y_val) > 0.8
 
 
@@ -193,10 +192,13 @@ def test_a_person_reads_the_answer_then_the_advice_then_the_evidence(seen, width
         "lies outside the range of training",
         "What to do",
         "giw.ReweightedClassifier(",
+        "What has shifted?",
+        "What does it cost a model?",
+        "Column by column",
         "Does training cover",
         "How is a row called outside?",
     ]
-    order += ["Which rows lie outside, and why", "town not in training", "What has shifted?"]
+    order += ["Which rows lie outside, and why", "town not in training"]
     order += ["Are training labels wrong?", "Sizes and notes", "Made by"]
     found = [words.find(part) for part in order]
 
@@ -219,11 +221,10 @@ def test_nothing_runs_over_the_edge(seen, width):
 
 @pytest.mark.parametrize("width", [DESK, PHONE])
 def test_figures_can_be_read_and_say_in_words_what_they_show(seen, width):
-    assert len(seen[width]["figures"]) == len(seen[width]["alts"]) >= 2
+    assert len(seen[width]["figures"]) == len(seen[width]["alts"]) >= 1
     assert min(seen[width]["letters"]) >= 8
     told = " ".join(seen[width]["alts"])
-    for part in ("are called inside", "columns that put rows outside"):
-        assert part in told
+    assert "are called inside" in told
 
 
 class Tags(HTMLParser):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from giw.diagnosis.label_noise import CrossFitted, cross_fit, look_for_noise, twins
+from giw.diagnosis.labels import CrossFitted, cross_fit, look_for_noise, twins
 
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=(500, 2)) + 4 * np.repeat([0, 1], 250)[:, None]
@@ -13,25 +13,27 @@ Z_VAL, Y_VAL = Z[::5] + 0.01, TRUE[::5]
 def looked(label):
     fitted = cross_fit(Z, label, Z_VAL, classes=2, generator=np.random.default_rng(1))
     rows = np.arange(1000, 1500)
-    return look_for_noise(fitted, label, Y_VAL, names=["no", "yes"], row_numbers=rows)
+    inside = np.ones(len(Y_VAL), dtype=bool)
+    return look_for_noise(fitted, label, Y_VAL, inside, names=["no", "yes"], row_numbers=rows)
 
 
 def test_clean_labels_raise_no_suspicion():
-    found = looked(TRUE)
+    found, suspects = looked(TRUE)
     assert found.train == 0.0
     assert found.val == 0.0
-    assert found.n_suspects == 0
+    assert found.n_suspects == len(suspects) == 0
 
 
 def test_the_rate_of_flipped_labels_is_found_and_the_flipped_rows_are_listed():
     flipped = np.random.default_rng(2).random(500) < 0.15
-    found = looked(np.where(flipped, 1 - TRUE, TRUE))
+    found, suspects = looked(np.where(flipped, 1 - TRUE, TRUE))
 
     assert found.train_interval[0] < flipped.mean() < found.train_interval[1]
     assert found.val < 0.05
-    assert len(found.suspects) == 20
-    assert all(flipped[s.row - 1000] for s in found.suspects)
-    assert all({s.label, s.likely} == {"no", "yes"} for s in found.suspects)
+    assert len(suspects) == found.n_suspects > 20
+    assert all(s.line == s.row + 2 for s in suspects)
+    assert all(flipped[s.row - 1000] for s in suspects)
+    assert all({s.label, s.likely} == {"no", "yes"} for s in suspects)
 
 
 def test_a_validation_row_that_is_a_training_row_is_judged_by_the_forest_without_it():
@@ -69,6 +71,7 @@ def test_probabilities_add_up_to_one():
 
 def test_surprise_and_wrong_by_hand():
     fitted = CrossFitted(
+        fold=np.array([0, 1]),
         train=np.array([[0.9, 0.1], [0.4, 0.6]]),
         val=np.array([[[0.8, 0.2], [0.3, 0.7]], [[0.4, 0.6], [0.9, 0.1]]]),
     )
@@ -83,6 +86,8 @@ def test_surprise_and_wrong_by_hand():
 
 def test_without_validation_rows_nothing_is_claimed_of_them():
     fitted = cross_fit(Z, TRUE, Z[:0], classes=2, generator=np.random.default_rng(0))
-    found = look_for_noise(fitted, TRUE, TRUE[:0], names=["a", "b"], row_numbers=np.arange(500))
+    found = look_for_noise(
+        fitted, TRUE, TRUE[:0], TRUE[:0] > 0, names=["a", "b"], row_numbers=np.arange(500)
+    )[0]
     assert found.val_rows == 0
     assert found.val_interval == pytest.approx((0.0, 1.0))

@@ -4,12 +4,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from giw.diagnosis.label_shift import calibrated, label_test, redrawn_p_value
+from giw.diagnosis.labels import calibrated, expected_of, redrawn_p_value
+from giw.diagnosis.labels import label_test as ask
 from giw.diagnosis.membership import odds_of_membership
 
 
 def generator(seed=0):
     return np.random.default_rng(seed)
+
+
+def label_test(z, z_val, odds, surprise, wrong, generator):
+    f, f_val = (np.stack(side, axis=1) for side in zip(surprise, wrong, strict=True))
+    if len(z_val) == 0:
+        return ask(odds, (f, f_val), (f, f_val), generator)
+    return ask(odds, (f, f_val), expected_of(z, f, z_val, generator), generator)
 
 
 def even(n, m):

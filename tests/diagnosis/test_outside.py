@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from giw.diagnosis.features import as_features
+from giw.diagnosis.data import read
 from giw.diagnosis.outside import by_column, explain_outside, unusual_distance
 
 RNG = np.random.default_rng(0)
@@ -41,35 +41,34 @@ def test_features_of_one_column_are_blamed_together():
 def test_reasons_are_told_in_the_units_of_the_user():
     val = np.zeros((2, 4))
     val[1, 0] = 12_345
-    features = as_features(TRAIN, val, ["income", "b", "c", "d"])
+    data = read(TRAIN, ["no", "yes"] * 150, val, ["no", "yes"], ["income", "b", "c", "d"])
     rows, blamed = explain_outside(
-        features,
+        data,
         train_rows=np.arange(300),
         val_rows=np.array([1]),
         p_value=np.array([0.003]),
-        label=["yes"],
         label_unseen=np.array([False]),
-        most=5,
+        numbers=np.array([10, 11]),
         generator=np.random.default_rng(0),
     )
 
     assert blamed[0][0] == "income"
-    assert rows[0].row == 1
+    assert (rows[0].row, rows[0].line) == (11, 13)
+    assert (rows[0].column, rows[0].value) == ("income", "12345")
     assert rows[0].label == "yes"
-    assert rows[0].reasons[0].words.startswith("income 12,345 (usually -2.")
-    assert len(rows[0].reasons) == 1
+    assert rows[0].text.startswith("income 12,345 (usually -2.")
+    assert rows[0].columns == ("income",)
 
 
 def test_no_rows_need_no_reasons():
-    features = as_features(TRAIN, TRAIN[:2])
+    data = read(TRAIN, None, TRAIN[:2], None)
     nothing = np.zeros(0)
     assert explain_outside(
-        features,
+        data,
         train_rows=np.arange(300),
         val_rows=nothing.astype(int),
         p_value=nothing,
-        label=None,
         label_unseen=nothing.astype(bool),
-        most=5,
+        numbers=np.array([10, 11]),
         generator=np.random.default_rng(0),
     ) == ((), ())

@@ -5,18 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from giw.diagnosis import CaseVerdict
-from giw.diagnosis.facts import Fact
-from giw.diagnosis.label_noise import LabelNoise
-from giw.diagnosis.recommendation import NBSP, percent, recommend, span, what_shifted
-from giw.diagnosis.shift_tests import ShiftTest
+from giw.diagnosis.findings import NBSP, Finding, in_words, percent
+from giw.diagnosis.labels import LabelNoise
+from giw.diagnosis.verdict import recommend, what_shifted
 
 KINDS = ("covariate", "class prior", "within class", "label")
 
 
-LIMA = Fact("new category", "town", "Category 'Lima' is new.", 2, 0, (0, 1), 0.001)
-RARE = Fact("new category", "town", "Category 'Bern' is new.", 1, 0, (2,), 0.4)
-COPIES = Fact("duplicates", None, "3 of 9 validation rows are training rows too.", 3, 3)
-UNIT = Fact("unit", "x", "Column 'x' is 10 times larger.", 9, 9, factor=10.0)
+LIMA = Finding("new category", "town", "Category 'Lima' is new.", 0.001, True, rows=(0, 1))
+RARE = Finding("new category", "town", "Category 'Bern' is new.", 0.4, False, rows=(2,))
+COPIES = Finding("duplicates", None, "3 of 9 validation rows are training rows too.", found=True)
+UNIT = Finding("unit", "x", "Column 'x' is 10 times larger.", found=True, factor=10.0)
 COVERED = ("look alike", "training covers them", "look the same otherwise")
 
 
@@ -26,7 +25,7 @@ def verdict_of(outside, needed=None):
 
 def shifts_of(found, kinds=KINDS):
     return tuple(
-        ShiftTest(k, "", 0.3, (0.2, 0.4), 0.001 if k in found else 0.5, found=k in found)
+        Finding(k, None, "", 0.001 if k in found else 0.5, k in found, 0.3, (0.2, 0.4))
         for k in kinds
     )
 
@@ -37,14 +36,12 @@ def advice(
 ):  # fmt: skip
     also = ("unseen",) if LIMA in facts else ()
     return recommend(
-        verdict=verdict_of(outside, needed),
+        (*facts, *shifts_of((*found, *also), (*kinds, "unseen"))),
+        case=verdict_of(outside, needed),
         outside=sum(outside) / 2,
-        outside_interval=outside,
-        tests=shifts_of((*found, *also), (*kinds, "unseen")),
+        n_outside_rows=listed,
         effective_share=effective,
         noise=noise,
-        n_outside_rows=listed,
-        facts=facts,
     )
 
 
@@ -150,9 +147,11 @@ def test_no_answer_claims_coverage_that_a_row_a_fact_or_a_bound_denies(
 
 
 def test_every_question_that_was_asked_is_evidence():
-    told = advice("covariate")
-    assert len(told.evidence) == 2 + len(KINDS)
-    assert sum("Not shown that" in line for line in told.evidence) == 4
+    told = [in_words(test).text.replace(NBSP, " ") for test in shifts_of(["covariate"])]
+    assert told[0] == (
+        "Do the features look different? Yes, at least 30 % of rows (20 % to 40 %), p = 0.001."
+    )
+    assert told[1] == "Do class shares differ? Not shown, p = 0.5."
 
 
 def test_an_open_case_says_how_many_rows_would_decide():
@@ -162,7 +161,7 @@ def test_an_open_case_says_how_many_rows_would_decide():
 
 
 def test_fragile_weights_and_noisy_labels_are_mentioned():
-    noise = LabelNoise(0.3, (0.25, 0.35), 0.01, (0.0, 0.05), 40, (), 9, 100)
+    noise = LabelNoise(0.3, (0.25, 0.35), 0.01, (0.0, 0.05), 40, 9, 100)
     steps = " ".join(advice("covariate", effective=0.02, noise=noise).next_steps)
     assert "worth only" in steps
     assert "training labels are noisy" in steps
@@ -180,6 +179,3 @@ def test_labels_that_are_there_are_not_asked_for_again():
 def test_shares_in_words():
     assert percent(0.123) == "12\u00a0%"
     assert percent(0.001) == "under 1\u00a0%"
-    assert span(0.0, 0.0) == "none"
-    assert span(0.0, 0.2) == "at most 20\u00a0%"
-    assert span(0.1, 0.2) == "10\u00a0% to 20\u00a0%"

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -7,7 +8,7 @@ from matplotlib.figure import Figure
 from giw.pages.figures import learning_curves, trial_dots
 from giw.pages.page import MANY, Page, Picture, Section, inline_svg, render_page, write_page
 from giw.pages.style import INK, LINE
-from giw.pages.tables import MEANING, summarize
+from giw.pages.tables import MEANING, rows_sheet, summarize
 
 VOID = {"meta", "br", "img", "link", "hr"}
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}"
@@ -53,7 +54,7 @@ def full_page() -> Page:
         title="A section",
         text=["Some text."],
         pictures=[picture, Picture(learning_curves({"giw": [[0.1, 0.2]]}), alt="curves in words")],
-        rows=summarize(accuracy),
+        sheets=[replace(rows_sheet(summarize(accuracy)), notes=[MEANING])],
         facts={"size": "12"},
         details=["For the curious."],
         details_title="Why?",
@@ -78,7 +79,7 @@ def test_tags_nest_and_identifiers_are_unique():
     reader = Reader(render_page(full_page()))
 
     assert reader.open == []
-    assert reader.tags.count("svg") == 2
+    assert reader.tags.count("svg") == 4  # two figures and a dot beside each method
     assert len(reader.ids) == len(set(reader.ids)) > 10
 
 
@@ -115,12 +116,13 @@ def test_figures_say_in_words_what_they_show():
 def test_labels_with_markup_are_shown_and_not_obeyed():
     rows = summarize({EVIL: [0.5, 0.6]})
     picture = Picture(trial_dots({EVIL: [0.5, 0.6]}), alt=EVIL, caption=EVIL)
-    section = Section(EVIL, [EVIL], [picture], rows, {EVIL: EVIL}, [EVIL], EVIL)
+    sheet = replace(rows_sheet(rows), notes=[EVIL])
+    section = Section(EVIL, [EVIL], [picture], [sheet], {EVIL: EVIL}, EVIL, [EVIL], EVIL)
     reader = Reader(render_page(Page(EVIL, EVIL, [EVIL], [section], EVIL, [EVIL])))
 
     assert "script" not in reader.tags
     assert reader.open == []
-    in_page, in_section = 6, 9  # the title twice, <title> and <h1>; one stands in the figure
+    in_page, in_section = 6, 11  # the title twice, <title> and <h1>; one stands in the figure
     assert reader.words.count(EVIL) == in_page + in_section
     assert ("aria-label", EVIL) in reader.attributes
 

@@ -1,18 +1,20 @@
+import re
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from rich.console import Console
 from scipy import stats
 
 from giw.pages.tables import (
     in_one_sentence,
-    latex_table,
+    latex_sheet,
     markdown_table,
     paired_p_value,
-    rich_table,
+    rows_sheet,
+    small_bars,
     summarize,
     text_table,
 )
@@ -24,6 +26,10 @@ FIVE_TRIALS = {
     "diw": [0.60, 0.63, 0.61, 0.62, 0.60],
     "pooled": [0.91, 0.91, 0.90, 0.92, 0.90],
 }
+
+
+def of_latex(rows):
+    return latex_sheet(rows_sheet(rows))
 
 
 def by_method(accuracy):
@@ -130,7 +136,7 @@ def test_markdown_by_eye():
 
 
 def test_latex_by_eye():
-    assert latex_table(summarize(FIVE_TRIALS)).splitlines()[2:7] == [
+    assert of_latex(summarize(FIVE_TRIALS)).splitlines()[2:7] == [
         r"method & test accuracy (\%) & against the best \\",
         r"\midrule",
         r"GIW & \textbf{91.0 $\pm$ 1.6} & best \\",
@@ -148,16 +154,11 @@ def test_plain_text_shows_every_cell_and_no_colour_codes():
         assert cell in text
 
 
-def test_the_terminal_sets_best_and_tied_in_bold():
-    console = Console(force_terminal=True, width=100, color_system="standard")
-    with console.capture() as captured:
-        console.print(rich_table(summarize(FIVE_TRIALS)))
-    lines = {line.split()[1]: line for line in captured.get().splitlines() if "±" in line}
+def test_small_bars_are_as_high_as_their_shares_and_say_so():
+    drawn = small_bars([(0.5, 0.25), (0.5, 0.75)], alt="<in words>")
 
-    bold = {line for line in captured.get().splitlines() if "±" in line and "\x1b[1m" in line}
-    assert len(lines) == 3
-    assert {("GIW" in line or "Pooled" in line) for line in bold} == {True}
-    assert len(bold) == 2
+    assert [float(h) for h in re.findall(r'height="([0-9.]+)" fill', drawn)] == [20, 10, 20, 30]
+    assert 'aria-label="&lt;in words&gt;"' in drawn
 
 
 def test_labels_with_markup_stay_labels():
@@ -165,14 +166,14 @@ def test_labels_with_markup_stay_labels():
 
     assert "[red]a|b_&%<i>" in text_table(rows)
     assert r"\[red\]a\|b\_&%\<i\>" in markdown_table(rows)
-    assert r"[red]a|b\_\&\%\textless{}i\textgreater{}" in latex_table(rows)
+    assert r"[red]a|b\_\&\%\textless{}i\textgreater{}" in of_latex(rows)
 
 
 def test_a_backslash_is_escaped_once():
     rows = summarize({"a\\b": [0.5]})
 
     assert "| a\\\\b |" in markdown_table(rows)
-    assert r"a\textbackslash{}b &" in latex_table(rows)
+    assert r"a\textbackslash{}b &" in of_latex(rows)
 
 
 def test_digits_can_be_chosen():

@@ -176,10 +176,10 @@ def _write_demo(
         in_one_sentence,
         learning_curves,
         markdown_table,
-        rich_table,
         save,
         split_histogram,
         summarize,
+        text_table,
         trial_dots,
         write_page,
     )
@@ -224,7 +224,8 @@ def _write_demo(
     )
     path = write_page(page, out / "report.html")
     # files first: who reads only the head of the output closes it, and the work would end there
-    console.print(rich_table(rows, title="Test accuracy (%) on digits 0-9, trained on digits 0-3"))
+    title = "Test accuracy (%) on digits 0-9, trained on digits 0-3"
+    console.print(text_table(rows, title=title), markup=False, highlight=False)
     console.print(MEANING, style="dim")
     console.print(in_one_sentence(rows))
     console.print(f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}")

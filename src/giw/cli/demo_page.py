@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from giw.pages.figures import learning_curves, split_histogram, trial_dots
 from giw.pages.page import Page, Picture, Section
 from giw.pages.style import name_of
-from giw.pages.tables import Row, as_accuracies, in_one_sentence, summarize
+from giw.pages.tables import MEANING, Row, as_accuracies, in_one_sentence, rows_sheet, summarize
 
 METHODS = {
     "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "
@@ -68,7 +69,7 @@ def demo_page(
         answer=in_one_sentence(rows, "giw"),
         lead=[
             "Handwritten digits are sorted into odd and even. The large training set shows only "
-            "the digits 0 to 3; the world, and a small validation set drawn from it, show all ten. "
+            "the digits 0 to 3; test data, and a small validation set like them, show all ten. "
             "Reweighting training data cannot teach a digit that is not there. Generalized "
             "importance weighting notices which validation points lie outside the training data "
             "and learns those directly.",
@@ -87,7 +88,7 @@ def demo_page(
             ),
             Section(
                 title="Where they end",
-                rows=rows,
+                sheets=[replace(rows_sheet(rows), notes=[MEANING])],
                 pictures=[
                     Picture(
                         trial_dots(accuracy),

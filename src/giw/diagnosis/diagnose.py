@@ -4,38 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_generator
-from giw.diagnosis.code import python_code
-from giw.diagnosis.facts import BY_CHANCE, UNSEEN
-from giw.diagnosis.features import Features, Labels, as_classes, as_features, label_values
-from giw.diagnosis.label_noise import cross_fit, look_for_noise
-from giw.diagnosis.label_shift import label_test
+from giw.diagnosis.case import which_case
+from giw.diagnosis.columns import compare_columns
+from giw.diagnosis.data import Data, read, rows_of
+from giw.diagnosis.findings import UNSEEN, Finding, holm, in_words
+from giw.diagnosis.labels import (
+    Cost,
+    LabelNoise,
+    ListedRow,
+    cost_of_shift,
+    cross_fit,
+    expected_of,
+    label_test,
+    look_for_noise,
+    wrong_by,
+)  # fmt: skip
 from giw.diagnosis.membership import odds_of_membership
 from giw.diagnosis.outside import explain_outside
-from giw.diagnosis.recommendation import news_among, recommend
-from giw.diagnosis.result import Diagnosis, Sizes
+from giw.diagnosis.result import Diagnosis, GroupResult, Sizes
 from giw.diagnosis.share import outside_list, support_share
 from giw.diagnosis.shift_tests import (
-    ShiftTest,
+    FEWEST,
     class_count_test,
     features_test,
-    holm,
     outside_test,
+    single_p_values,
     unseen_test,
-)
-from giw.diagnosis.verdict import which_case
+)  # fmt: skip
+from giw.diagnosis.verdict import news_among, python_code, recommend
 from giw.support import SupportSplit, SupportSplitter
 from giw.support.neighbours import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
-from giw.tables import Table, TableSample, as_table
+from giw.tables import TableSample
 from giw.weights import effective_sample_size
 
-MOST_TRAIN, MOST_VAL = 20_000, 5_000  # rows in which neighbours are searched
 FEWEST_TRAINING_ROWS = 20  # one in twenty is the least p-value that the split needs
 MOST_TESTED = 4_000  # rows of either side from which a model learns to tell them apart
 FOLLOW_UP = 0.01  # level of the test within classes: it says which shift it is, not whether
@@ -52,9 +60,11 @@ def diagnose(
     y_val: Any = None,
     *,
     feature_names: Sequence[str] | None = None,
-    most_rows: int = 50,
-    max_train: int = MOST_TRAIN,
-    max_val: int = MOST_VAL,
+    groups: Any = None,
+    groups_val: Any = None,
+    model: Any = None,
+    max_train: int = 20_000,
+    max_val: int = 5_000,
     random_state: int | np.random.Generator | np.random.RandomState | None = 0,
     on_step: OnStep | None = None,
 ) -> Diagnosis:
@@ -66,20 +76,24 @@ def diagnose(
     Parameters
     ----------
     X : array of shape (n, d), data frame, Table or TableSample
-        Training points. Text and missing values of data frames and tables are encoded.
+        Training points. Text and missing values of data frames and tables are encoded. Of a sample
+        of a larger file, rows are told by their number in the file, and class shares are those of
+        the whole file.
     y : array of shape (n,) or None
         Training labels, of any type. Without them only features are compared.
     X_val : array of shape (m, d), data frame, Table or TableSample
-        Of a sample of a larger file, rows are told by their number in the file, and class shares
-        are those of the whole file.
         Validation points from the distribution that the model will meet.
     y_val : array of shape (m,), optional
         Their labels.
     feature_names : sequence of str, optional
         Names for the columns of arrays.
-    most_rows : int, default=50
-        Outside rows to explain.
-    max_train, max_val : int
+    groups, groups_val : arrays of shape (n,) and (m,), optional
+        Which rows belong together, such as those of one patient or day. Tests and intervals take
+        one row of each group, because rows of a group are no independent evidence.
+    model : classifier, optional
+        Whose loss is taken apart: copies of it are fitted to ``X`` and ``y``, as they came, each
+        without a fifth of the rows. If not given: a forest.
+    max_train, max_val : int, default=20000 and 5000
         Rows in which neighbours are searched; more of them sharpen the split and take longer.
     random_state : int, numpy generator or None, default=0
         Seeds the random draws; None draws anew every time.
@@ -103,162 +117,208 @@ def diagnose(
     step = on_step or (lambda name: None)
     generator = as_generator(random_state)
     step(STEPS[0])
-    drawn, drawn_val = (x if isinstance(x, TableSample) else None for x in (X, X_val))
-    X = as_table(X, "X", column_names=feature_names)
-    X_val = as_table(X_val, "X_val", column_names=feature_names)
-    values = label_values(y, y_val, len(X), len(X_val))
-    features = as_features(X, X_val, *values)
-    n, m = len(features.z_train), len(features.z_val)
+    data = read(X, y, X_val, y_val, feature_names)
+    n, m = len(data.z_train), len(data.z_val)
     if n < FEWEST_TRAINING_ROWS:
         raise ValueError(
             f"need at least {FEWEST_TRAINING_ROWS} training rows to tell inside from outside, "
             f"got {n}"
         )
-    known = features.facts
-    labels = as_classes(*values, (drawn, drawn_val))
-    place = np.arange(n) if drawn is None else drawn.rows  # rows as the user counts them
-    place_val = np.arange(m) if drawn_val is None else drawn_val.rows
-    train = _sample(n, max_train, generator, labels.train)
-    val = _sample(m, max_val, generator)
+    samples = [side if isinstance(side, TableSample) else None for side in (X, X_val)]
+    n_all, m_all = (k if s is None else s.total for k, s in zip((n, m), samples, strict=True))
+    place, place_val = (
+        np.arange(k) if s is None else s.rows for k, s in zip((n, m), samples, strict=True)
+    )  # rows as the user counts them
+    labels, known = data.labels, data.facts
+    train = _sample(n, max_train, generator, labels.train, _groups(groups, n, "groups"))
+    of_val = _groups(groups_val, m, "groups_val")
+    val = _sample(m, max_val, generator, None, of_val)
 
     step(STEPS[1])
-    split, conformal, n_held_out = _split(features, labels, train, val, generator)
-    verdict = which_case(split, features.z_train[train], features.z_val[val])
+    splitter, split, conformal = _split(data, train, val, generator)
+    verdict = which_case(split, data.z_train[train], data.z_val[val])
     share_inside, (low, high) = support_share(split)
-    outside, interval = 1 - share_inside, (1 - high, 1 - low)
+    interval = (1 - high, 1 - low)
     listed = outside_list(replace(split, p_value=conformal))
-    text = [c for c in features.train.columns.values() if c.dtype == object]
-    tests = [
-        outside_test(conformal, n_held_out, interval=interval, listed=len(listed)),
-        unseen_test(known, m, len(text) + labels.both),
+    text = sum(column.dtype == object for column in data.train.columns.values())
+    tests: list[Finding | None] = [
+        outside_test(conformal, splitter.n_held_out_, interval, len(listed)),
+        unseen_test(known, n, m, text + labels.both),
     ]
 
     step(STEPS[2])
     # a copy is no new evidence, and a model that has seen one is not surprised by the other
-    once, once_val = _once(features.z_train[train]), _once(features.z_val[val])
-    few_train, few_val = train[once][:MOST_TESTED], val[once_val]
-    news = [row for f in known if f.kind in UNSEEN and f.p_value <= BY_CHANCE for row in f.rows]
-    few_val = few_val[~np.isin(few_val, news)][:MOST_TESTED]  # these are told apart already
-    z, z_val, _ = features.together(few_train, few_val)
-    tests += _feature_tests(z, z_val, labels, few_train, few_val, generator)
+    once, once_val = _once(data.z_train[train]), _once(data.z_val[val])
+    few, asked_val = train[once][:MOST_TESTED], val[once_val][:MOST_TESTED]
+    z, z_asked, columns = data.together(few, asked_val)
+    single = single_p_values(z, z_asked, generator)
+    # rows of unseen classes and categories are told apart already
+    news = [row for f in known if f.kind in UNSEEN and f.found for row in f.rows]
+    rest = ~np.isin(asked_val, news)
+    few_val, z_val = asked_val[rest], z_asked[rest]
+    covariate = features_test(z, z_val, generator, single=single if rest.all() else None)
+    prior = None
+    if labels.train is not None and labels.val is not None:
+        counts = labels.train_counts * (np.bincount(labels.train, minlength=len(labels.names)) > 0)
+        prior = class_count_test(counts, labels.val_counts, generator)
+    tests += [covariate, prior]
 
     step(STEPS[3])
-    inside = np.isin(few_val, val[np.asarray(split.inside)])
-    z_inside = z_val[inside]
-    odds = np.ones(len(z)), np.ones(len(z_inside))
-    if len(z_inside) >= 2:
-        odds = odds_of_membership(z, z_inside, generator)
+    inside = rest & np.isin(asked_val, val[np.asarray(split.inside)])
+    odds = odds_of_membership(z, z_asked[inside], generator)
     share = effective_sample_size(odds[0] / odds[0].mean()) / len(z)
 
     step(STEPS[4])
-    noise = None
-    told: list[list[Floats]] = [[], []]  # how surprising each row's label is, on both sides
-    if labels.train is not None and labels.val is not None:
-        codes, codes_inside = labels.train[few_train], labels.val[few_val[inside]]
-        if len(np.unique(codes)) > 1:
-            fitted = cross_fit(z, codes, z_val, classes=len(labels.names), generator=generator)
-            all_codes = labels.val[few_val]
-            told = [[side] for side in fitted.surprise(codes, all_codes)]
-            fitted = replace(fitted, val=fitted.val[:, inside])
-            surprise = fitted.surprise(codes, codes_inside)
-            wrong = fitted.wrong(codes, codes_inside)
-            noise = look_for_noise(
-                fitted, codes, codes_inside, names=labels.names, row_numbers=place[few_train]
-            )
-            label_shift = label_test(z, z_inside, odds, surprise, wrong, generator)
-            tests += [label_shift] if label_shift is not None else []
-
-    shifts = holm(tests)
-    classes, classes_val = labels.train, labels.val
-    if classes is not None and classes_val is not None and any(test.found for test in shifts):
+    user = None if model is None else (model, X, y, X_val, y_val)
+    asked = _labels(data, (z, z_asked), (few, asked_val), inside, odds, place, user, generator)
+    tests.append(asked.test)
+    shifts = holm([test for test in tests if test is not None])
+    if labels.train is not None and labels.val is not None and any(t.found for t in shifts):
         # which kind of shift is it?
-        strata = {"stratum_train": classes[few_train], "stratum_val": classes_val[few_val]}
-        within = features_test(
-            np.column_stack([z, *told[0]]), np.column_stack([z_val, *told[1]]), generator, **strata
-        )
-        shifts += () if within is None else (replace(within, found=within.p_value <= FOLLOW_UP),)
+        strata = labels.train[few], labels.val[few_val]
+        more, more_val = asked.surprise
+        both = np.column_stack([z, *more]), np.column_stack([z_val, *(s[rest] for s in more_val)])
+        within = features_test(*both, generator, strata=strata)
+        if within is not None:
+            shifts.append(replace(within, found=within.p_value <= FOLLOW_UP))
+    findings = (*known, *map(in_words, shifts))
 
     step(STEPS[5])
-    sure = sorted({row for fact in news_among(known, shifts) for row in fact.rows})
+    sure = np.isin(val, [row for fact in news_among(findings) for row in fact.rows])
     beyond = listed if any(t.kind == "outside" and t.found for t in shifts) else listed[:0]
-    listed = np.union1d(beyond, np.flatnonzero(np.isin(val, sure)))
-    p_value = np.where(np.isin(val, sure), 0.0, conformal)
+    listed = np.union1d(beyond, np.flatnonzero(sure))
+    p_value = np.where(sure, 0.0, conformal)
     listed = listed[np.argsort(p_value[listed], kind="stable")]
-    rows, columns = explain_outside(
-        features,
+    rows, blamed = explain_outside(
+        data,
         train_rows=train,
         val_rows=val[listed],
         p_value=p_value[listed],
-        label=None if labels.val is None else [labels.names[c] for c in labels.val[val[listed]]],
         label_unseen=np.asarray(split.p_values.get(LABEL, np.ones(len(val))))[listed] == 0,
-        most=most_rows,
+        numbers=place_val,
         generator=generator,
     )
-    rows = tuple(replace(row, row=int(place_val[row.row])) for row in rows)
-    recommendation = recommend(
-        verdict=verdict,
-        outside=outside,
-        outside_interval=interval,
-        tests=shifts,
-        effective_share=share if len(z_inside) >= 2 else None,
-        noise=noise,
-        n_outside_rows=len(listed),
-        facts=known,
-    )
-    by_name = hasattr(X, "columns") or isinstance(X, TableSample)
-    code = python_code(
-        recommendation.remedy,
-        _text_columns(features.train, by_name=by_name),
-        labels=labels.train is not None,
-        val_labels=labels.val is not None,
-        frame=by_name,
-    )
-    n_columns = len(dict.fromkeys(features.columns))
-    n_all, m_all = (k if s is None else s.total for k, s in ((n, drawn), (m, drawn_val)))
-    sizes = Sizes(
-        n_all, m_all, n_columns, features.z_train.shape[1],
-        len(train), len(val), len(few_train), len(few_val),
+    told = recommend(
+        findings, case=verdict, outside=1 - share_inside, n_outside_rows=len(rows),
+        effective_share=share, noise=asked.noise,
     )  # fmt: skip
+    frame = hasattr(X, "columns") or isinstance(X, TableSample)
+    code = python_code(
+        told.remedy, text=text > 0, labels=labels.train is not None,
+        val_labels=labels.val is not None, frame=frame, facts=known,
+    )  # fmt: skip
+    sizes = Sizes(
+        n_all, m_all, len(dict.fromkeys(data.columns)), data.z_train.shape[1],
+        len(train), len(val), len(few), len(few_val),
+    )  # fmt: skip
+    of_columns: dict[str, float] = {}
+    for name, p in () if single is None else zip(columns, single.tolist(), strict=True):
+        of_columns[name] = min(p, of_columns.get(name, 1.0))
     return Diagnosis(
-        facts=tuple(replace(f, rows=tuple(place_val[list(f.rows)].tolist())) for f in known),
-        recommendation=replace(recommendation, code=code),
+        findings=tuple(replace(f, rows=tuple(place_val[list(f.rows)].tolist())) for f in findings),
+        recommendation=replace(told, code=code),
         verdict=verdict,
-        outside=outside,
+        outside=1 - share_inside,
         outside_interval=interval,
-        shifts=shifts,
         effective_sample_size=share * n_all,
         effective_share=share,
+        columns=compare_columns(
+            rows_of(data.train, train), rows_of(data.val, val), of_columns, dict(blamed),
+            (labels.shares(), prior.p_value if prior else None),
+        ),
         outside_rows=rows,
-        n_outside_rows=len(listed),
-        outside_columns=columns,
-        label_noise=noise,
+        outside_columns=blamed,
+        suspects=asked.suspects,
+        label_noise=asked.noise,
+        cost=asked.cost,
+        groups=_by_group(data, splitter, of_val, max_val),
         class_shares=labels.shares(),
         split=split,
         val_rows=tuple(place_val[val].tolist()),
         sizes=sizes,
-        notes=(
-            *features.notes,
-            *_reading_notes(drawn, drawn_val),
-            *_sampling_notes(sizes),
-            *_copy_notes(len(train) - len(once)),
-        ),
+        notes=(*data.notes, *_notes(samples, sizes, len(train) - len(once), groups_val)),
+    )  # fmt: skip
+
+
+class OfLabels(NamedTuple):
+    """What labels say: how surprising each is, and what follows from it."""
+
+    test: Finding | None = None
+    surprise: tuple[list[Floats], list[Floats]] = ([], [])
+    noise: LabelNoise | None = None
+    suspects: tuple[ListedRow, ...] = ()
+    cost: Cost | None = None
+
+
+def _labels(
+    data: Data,
+    z: tuple[Floats, Floats],
+    rows: tuple[Ints, Ints],
+    inside: NDArray[np.bool_],
+    odds: tuple[Floats, Floats],
+    place: Ints,
+    user: tuple[Any, Any, Any, Any, Any] | None,
+    generator: np.random.Generator,
+) -> OfLabels:
+    """Cross-fit labels of training rows and ask all that can be asked of them."""
+    labels = data.labels
+    if labels.train is None or labels.val is None:
+        return OfLabels()
+    old, new = labels.train[rows[0]], labels.val[rows[1]]
+    if len(np.unique(old)) < 2:
+        return OfLabels()
+    fitted = cross_fit(z[0], old, z[1], classes=len(labels.names), generator=generator)
+    surprise, loss = fitted.surprise(old, new), fitted.wrong(old, new)
+    told = [surprise, loss]
+    if user is not None:
+        told.append(loss := wrong_by(*user, rows, fitted.fold))
+    f, f_val = (np.stack(side, axis=1) for side in zip(*told, strict=True))
+    noise, suspects = look_for_noise(
+        fitted, old, new, inside, names=labels.names, row_numbers=place[rows[0]]
     )
+    test, cost = None, None
+    if inside.sum() >= FEWEST:
+        expected = expected_of(z[0], f, z[1][inside], generator)
+        test = label_test(odds, (f, f_val[inside]), expected, generator)
+        last = expected[0][:, -1], expected[1][:, -1]
+        name = "A forest" if user is None else type(user[0]).__name__
+        cost = cost_of_shift(loss, last, odds[0], inside, generator, model=name)
+    return OfLabels(test, ([surprise[0]], [surprise[1]]), noise, suspects, cost)
 
 
-def _sample(n: int, most: int, generator: np.random.Generator, label: Ints | None = None) -> Ints:
-    """Rows in random order, so that any beginning of them is a sample too.
+def _groups(groups: Any, n: int, name: str) -> NDArray[Any] | None:
+    """Names of groups, checked."""
+    if groups is None:
+        return None
+    names = np.asarray(groups).astype(str)
+    if names.shape != (n,):
+        raise ValueError(f"need one group per row, got shape {names.shape} for {n} rows in {name}")
+    return names
+
+
+def _sample(
+    n: int,
+    most: int,
+    generator: np.random.Generator,
+    label: Ints | None = None,
+    groups: NDArray[Any] | None = None,
+) -> Ints:
+    """Rows in random order, so that any beginning of them is a sample too; one of each group.
 
     With labels, the first row of every class that was not drawn comes last: a class so rare must
     not look as if it were not there.
     """
-    rows = generator.permutation(n)[:most]
+    rows = generator.permutation(n)
+    if groups is not None:
+        rows = rows[np.sort(np.unique(groups[rows], return_index=True)[1])]
+    rows = rows[:most]
     if label is None or len(rows) == n:
         return rows
     value, first = np.unique(label, return_index=True)
     return np.concatenate([rows, first[~np.isin(value, label[rows])]])
 
 
-def _once(z: NDArray[np.float64]) -> Ints:
+def _once(z: Floats) -> Ints:
     """The rows without copies of earlier ones; all of them where rows repeat by nature."""
     if rows_repeat_by_nature(z):
         return np.arange(len(z))
@@ -266,74 +326,68 @@ def _once(z: NDArray[np.float64]) -> Ints:
 
 
 def _split(
-    features: Features, labels: Labels, train: Ints, val: Ints, generator: np.random.Generator
-) -> tuple[SupportSplit, Floats, int]:
-    """The split as fits have it, its p-values without labels, and the rows that they rank among."""
+    data: Data, train: Ints, val: Ints, generator: np.random.Generator
+) -> tuple[SupportSplitter, SupportSplit, Floats]:
+    """The splitter, the split as fits have it, and its p-values without labels."""
     splitter = SupportSplitter(random_state=int(generator.integers(2**31)))
-    z, z_val = (a.astype(np.float32) for a in (features.z_train[train], features.z_val[val]))
+    labels = data.labels
+    numbers = data.z_train[train].astype(np.float32)
     splitter.fit(
-        {"numbers": z, "levels": features.levels_train[train]},
+        {"numbers": numbers, "levels": data.levels_train[train]},
         None if labels.train is None else labels.train[train],
     )
-    rows = {"numbers": z_val, "levels": features.levels_val[val]}
+    rows = _both(data, val)
     split = splitter.split(rows)
     p_value = np.asarray(split.p_value)
     if labels.train is not None and labels.val is not None:
         split = splitter.split(rows, labels.val[val])
-    return split, p_value, splitter.n_held_out_
+    return splitter, split, p_value
 
 
-def _text_columns(table: Table, *, by_name: bool) -> list[str | int]:
-    """Columns that hold text, by name or, in an array, by position."""
-    text = [table.columns[name].dtype == object for name in table.names]
-    return [name if by_name else j for j, name in enumerate(table.names) if text[j]]
+def _both(data: Data, val: Ints) -> dict[str, NDArray[Any]]:
+    """Validation rows as the splitter sees them."""
+    return {"numbers": data.z_val[val].astype(np.float32), "levels": data.levels_val[val]}
 
 
-def _feature_tests(
-    z: Floats,
-    z_val: Floats,
-    labels: Labels,
-    train: Ints,
-    val: Ints,
-    generator: np.random.Generator,
-) -> list[ShiftTest]:
-    found = [features_test(z, z_val, generator)]
-    if labels.train is not None and labels.val is not None:
-        known = np.bincount(labels.train, minlength=len(labels.names)) > 0
-        counts = [labels.train_counts * known, labels.val_counts * known]
-        found.append(class_count_test(counts[0], counts[1], generator))
-    return [test for test in found if test is not None]
+def _by_group(
+    data: Data, splitter: SupportSplitter, groups: NDArray[Any] | None, most: int
+) -> tuple[GroupResult, ...]:
+    """Groups of validation rows, the strangest first."""
+    if groups is None:
+        return ()
+    rows = np.arange(min(len(groups), most))
+    split = splitter.split(_both(data, rows))
+    p_value, outside = np.asarray(split.p_value), ~np.asarray(split.inside)
+    found = []
+    for name in np.unique(groups[rows]):
+        own = groups[rows] == name
+        p = min(1.0, 2 * float(np.median(p_value[own])))
+        found.append(GroupResult(str(name), int(own.sum()), int(outside[own].sum()), p))
+    return tuple(sorted(found, key=lambda g: (g.p_value, -g.outside / g.rows)))
 
 
-def _reading_notes(*sides: TableSample | None) -> list[str]:
-    return [
+def _notes(
+    samples: Sequence[TableSample | None], sizes: Sizes, copies: int, groups: Any
+) -> list[str]:
+    """What was left out or sampled."""
+    names = ("training", "validation")
+    notes = [
         f"The {name} file was too large for the memory allowed: a random sample of "
         f"{len(side.rows):,} of its {side.total:,} rows was read, among them one of every rare "
         "category. Class shares are counted over all rows, everything else is said of the sample."
-        for name, side in zip(("training", "validation"), sides, strict=True)
+        for name, side in zip(names, samples, strict=True)
         if side is not None
     ]
-
-
-def _copy_notes(copies: int) -> list[str]:
-    if not copies:
-        return []
-    return [f"{copies:,} training rows are copies of others and take no part in tests."]
-
-
-def _sampling_notes(sizes: Sizes) -> list[str]:
-    notes = []
-    for side, total, used in (
-        ("training", sizes.n_train, sizes.used_train),
-        ("validation", sizes.n_val, sizes.used_val),
-    ):
-        if used < total:
-            notes.append(
-                f"Neighbours were searched in a random sample of {used:,} of {total:,} {side} rows."
-            )
+    used = (sizes.n_train, sizes.used_train), (sizes.n_val, sizes.used_val)
+    for name, (total, some) in zip(names, used, strict=True):
+        if some < total:
+            why = "one row of each group" if groups is not None else "a random sample"
+            notes.append(f"Neighbours were searched in {why}: {some:,} of {total:,} {name} rows.")
     if sizes.tested_train < sizes.used_train or sizes.tested_val < sizes.used_val:
         notes.append(
             f"Tests and label hints use {sizes.tested_train:,} training and {sizes.tested_val:,} "
             "validation rows of these."
         )
+    if copies:
+        notes.append(f"{copies:,} training rows are copies of others and take no part in tests.")
     return notes

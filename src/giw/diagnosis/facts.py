@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,9 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from scipy.stats import binom, hypergeom, ks_2samp
 
+from giw.diagnosis.findings import BY_CHANCE, FACTS, Finding
 from giw.tables.table import Column, Table, is_number, missing_in
 
-ORDER = (
-    "missing column", "type", "unit", "date format", "new class", "new category", "newly missing",
-    "constant", "range", "duplicates", "timestamp", "identifier",
-)  # fmt: skip
-REPAIR = ORDER[:4]  # to be seen to before anything else is compared
-UNSEEN = ("new class", "new category")
-BY_CHANCE = 0.05  # p-value above which a fact is no news
 FACTORS = tuple(sign * power for power in (1, 2, 3) for sign in (1, -1))  # of ten
 DATES = {
     "2024-12-31": r"\d{4}-\d\d?-\d\d?([T ].*)?",
@@ -33,42 +27,6 @@ DATES = {
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One difference that is counted and not estimated.
-
-    Attributes
-    ----------
-    kind : str
-        "missing column", "type", "unit", "date format", "new class", "new category",
-        "newly missing", "constant", "range", "duplicates", "timestamp" or "identifier".
-    column : str or None
-        The column it is about; None for the label and for whole rows.
-    text : str
-        One sentence.
-    val_rows, train_rows : int
-        Rows of each side that show it.
-    rows : tuple of int
-        The validation rows, from 0.
-    p_value : float
-        How often random parts of one table show as much; 0 where chance has no say.
-    expected : float
-        Rows that chance puts there, of an unseen class or category.
-    factor : float
-        By which validation is larger, of another unit.
-    """
-
-    kind: str
-    column: str | None
-    text: str
-    val_rows: int = 0
-    train_rows: int = 0
-    rows: tuple[int, ...] = ()
-    p_value: float = 0.0
-    expected: float = 0.0
-    factor: float = 1.0
-
-
 def facts(
     train: Table,
     val: Table,
@@ -76,7 +34,7 @@ def facts(
     y_val: NDArray[Any] | None = None,
     *,
     level: float = 0.01,
-) -> tuple[Fact, ...]:
+) -> tuple[Finding, ...]:
     """Differences in kinds of values, the gravest first; those that chance explains come last.
 
     Parameters
@@ -95,8 +53,8 @@ def facts(
         found += _of_column(name, train.columns[name], val.columns[name], level / len(shared))
     found += _duplicates(train, val, shared, level)
 
-    def gravity(fact: Fact) -> tuple[bool, int, int]:
-        return fact.p_value > BY_CHANCE, ORDER.index(fact.kind), -fact.val_rows
+    def gravity(fact: Finding) -> tuple[bool, int, int]:
+        return not fact.found, FACTS.index(fact.kind), -fact.val_rows
 
     return tuple(sorted(found, key=gravity))
 
@@ -140,123 +98,127 @@ def date_format(words: NDArray[Any]) -> str:
     return ""
 
 
-def _missing_columns(train: Table, val: Table) -> Iterator[Fact]:
+def _whole(kind: str, name: str, text: str, n: int = 0, m: int = 0, factor: float = 1.0) -> Finding:
+    """A fact of a whole column."""
+    return Finding(kind, name, text, found=True, val_rows=m, train_rows=n, factor=factor)
+
+
+def _of_rows(
+    kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0
+) -> Finding:
+    """A fact of some validation rows, with what chance has to do with it.
+
+    ``…`` in the text becomes how many rows these are.
+    """
+    text = text.replace("…", f"{int(rows.sum()):,} of {len(rows):,} validation rows")
+    if expected >= 0.1:
+        text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
+    return Finding(
+        kind, column, f"{text}.", p_value, p_value <= BY_CHANCE, float(rows.mean()),
+        val_rows=int(rows.sum()), rows=tuple(np.flatnonzero(rows).tolist()), expected=expected,
+    )  # fmt: skip
+
+
+def _missing_columns(train: Table, val: Table) -> Iterator[Finding]:
     for name in dict.fromkeys([*train.names, *val.names]):
         if name not in train.columns or name not in val.columns:
-            here, there = "training", "validation"
-            if name not in train.columns:
-                here, there = there, here
-            yield Fact(
-                "missing column", name,
-                f"Column {name!r} is in the {here} table and not in the {there} table.",
-            )  # fmt: skip
+            here, there = ("training", "validation")[:: 1 if name in train.columns else -1]
+            text = f"Column {name!r} is in the {here} table and not in the {there} table."
+            yield _whole("missing column", name, text)
 
 
-def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator[Fact]:
+def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator[Finding]:
     if y is None or y_val is None:
         return
     expected, p_value = new_by_chance(y.tolist(), y_val.tolist())
     for label in pd.Series(y_val[~np.isin(y_val, y)]).value_counts().index.tolist():
-        rows = y_val == label
-        text = f"Label {label!r} is in {_of(rows)} validation rows and in no training row"
-        yield _of_rows("new class", None, text, rows, p_value, expected)
+        text = f"Label {label!r} is in … and in no training row"
+        yield _of_rows("new class", None, text, y_val == label, p_value, expected)
 
 
-def _of_column(name: str, train: Column, val: Column, level: float) -> Iterator[Fact]:
+def _of_column(name: str, train: Column, val: Column, level: float) -> Iterator[Finding]:
     gone, val_gone = missing_in(train), missing_in(val)
     if val_gone.any() and not gone.any():
-        text = (
-            f"Column {name!r} is missing in {_of(val_gone)} validation rows and in no training row"
-        )
         p_value = all_by_chance(int(val_gone.sum()), len(train), len(val))
+        text = f"Column {name!r} is missing in … and in no training row"
         yield _of_rows("newly missing", name, text, val_gone, p_value)
     there, val_there = train[~gone], val[~val_gone]
     if not len(there) or not len(val_there):
         return
     if (train.dtype == object) != (val.dtype == object):
-        text, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
-        yield Fact(
-            "type", name, f"Column {name!r} holds text in the {text} table and numbers in the "
-            f"{number} table, and is compared no further.", len(val), len(train),
-        )  # fmt: skip
-        return
-    if len(set(there.tolist())) == 1 and (val_there != there[0]).any():
+        words, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
+        text = f"Column {name!r} holds text in the {words} table and numbers in the {number} table"
+        yield _whole("type", name, f"{text}, and is compared no further.", len(train), len(val))
+    elif len(set(there.tolist())) == 1 and (val_there != there[0]).any():
         rows = ~val_gone & (val != there[0])
         value = there[0] if train.dtype == object else f"{there[0]:g}"
-        text = f"Column {name!r} is {value} in every training row and differs in {_of(rows)} "
         p_value = all_by_chance(int(rows.sum()), len(there), len(val_there))
-        yield _of_rows("constant", name, f"{text}validation rows", rows, p_value)
+        text = f"Column {name!r} is {value} in every training row and differs in …"
+        yield _of_rows("constant", name, text, rows, p_value)
     elif train.dtype == object:
         yield from _of_text(name, there.astype(str), val, val_gone)
     else:
         yield from _of_numbers(name, there, val, val_gone, level)
 
 
-def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Fact]:
+def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Finding]:
     words = val[~val_gone].astype(str)
-    formats = [date_format(side) for side in (train, words)]
-    if any(formats):
-        if all(formats) and formats[0] != formats[1]:
-            yield Fact(
-                "date format", name,
-                f"Dates in column {name!r} are written like {formats[0]} in training and like "
-                f"{formats[1]} in validation.", len(words), len(train),
-            )  # fmt: skip
-        yield _timestamp(name, "dates", "the weekday", len(train), len(words))
+    n, m = len(train), len(words)
+    before, after = date_format(train), date_format(words)
+    if before and after and before != after:
+        text = f"Dates in column {name!r} are written like {before} in training and like {after} "
+        yield _whole("date format", name, f"{text}in validation.", n, m)
+    if before or after:
+        yield _timestamp(name, "dates", "the weekday", n, m)
         return
     known = set(train.tolist())
-    if len(known) == len(train) >= 20:
-        yield _identifier(name, "another text in every training row", len(train), len(words))
+    if len(known) == n >= 20:
+        yield _identifier(name, "another text in every training row", n, m)
         return
     fresh = ~val_gone & ~np.isin(val.astype(str), list(known))
     if fresh.any():
         new = [word for word, _ in Counter(val[fresh].tolist()).most_common()]
-        shown = ", ".join(map(repr, new[:3])) + ", …" * (len(new) > 3)
+        shown = ", ".join(map(repr, new[:3])) + " and others" * (len(new) > 3)
         noun = f"Category {shown}" if len(new) == 1 else f"{len(new)} categories ({shown})"
-        text = f"{noun} of column {name!r} {'is' if len(new) == 1 else 'are'} in {_of(fresh)} "
+        text = f"{noun} of column {name!r} {'is' if len(new) == 1 else 'are'} in … and in no "
         expected, p_value = new_by_chance(train.tolist(), words.tolist())
-        text += "validation rows and in no training row"
-        yield _of_rows("new category", name, text, fresh, p_value, expected)
+        yield _of_rows("new category", name, f"{text}training row", fresh, p_value, expected)
 
 
 def _of_numbers(
     name: str, train: Column, val: Column, val_gone: Bools, level: float
-) -> Iterator[Fact]:
+) -> Iterator[Finding]:
     there = val[~val_gone]
+    n, m = len(train), len(there)
     power = _power_of_ten(train, there, level)
     if power:
         size = "larger" if power > 0 else "smaller"
-        percent = ", or percent and shares" if abs(power) == 2 else ""
-        yield Fact(
-            "unit", name, f"Column {name!r} is {10 ** abs(power):,} times {size} in validation "
-            f"than in training, and alike otherwise: another unit{percent}.", len(there),
-            len(train), factor=10.0**power,
-        )  # fmt: skip
+        text = f"Column {name!r} is {10 ** abs(power):,} times {size}"
+        text += " in validation than in training, and alike otherwise: another unit"
+        text += ", or percent and shares" * (abs(power) == 2)
+        yield _whole("unit", name, f"{text}.", n, m, factor=10.0**power)
     else:
         yield from _range(name, train, val, val_gone, level)
     both = np.concatenate([train, there])
-    if len(train) < 20 or np.any(both != np.rint(both)):
+    if n < 20 or np.any(both != np.rint(both)):
         return
     least, most = both.min(), both.max()
     seconds = any(unit < least and most < 2 * unit for unit in (1e9, 1e12))
     if seconds or (most < 1e18 and date_format(train.astype(np.int64).astype(str))):
-        yield _timestamp(name, "moments in time", "the hour", len(train), len(there))
+        yield _timestamp(name, "moments in time", "the hour", n, m)
     elif len(np.unique(both)) == len(both) and most - least < 10 * len(both):
-        yield _identifier(name, "another whole number in every row", len(train), len(there))
+        yield _identifier(name, "another whole number in every row", n, m)
 
 
-def _timestamp(name: str, what: str, instead: str, n: int, m: int) -> Fact:
-    return Fact(
-        "timestamp", name, f"Column {name!r} holds {what}: later rows have values that training "
-        f"cannot have. Derive what repeats, such as {instead}, or leave it out.", m, n,
-    )  # fmt: skip
+def _timestamp(name: str, what: str, instead: str, n: int, m: int) -> Finding:
+    text = f"Column {name!r} holds {what}: later rows have values that training cannot have. "
+    text += f"Derive what repeats, such as {instead}, or leave it out."
+    return _whole("timestamp", name, text, n, m)
 
 
-def _identifier(name: str, what: str, n: int, m: int) -> Fact:
-    return Fact(
-        "identifier", name, f"Column {name!r} has {what}: it names rows and says nothing of new "
-        "ones. Leave it out.", m, n,
-    )  # fmt: skip
+def _identifier(name: str, what: str, n: int, m: int) -> Finding:
+    text = f"Column {name!r} has {what}: it names rows and says nothing of new ones. Leave it out."
+    return _whole("identifier", name, text, n, m)
 
 
 def _power_of_ten(train: Column, val: Column, level: float) -> int:
@@ -270,7 +232,9 @@ def _power_of_ten(train: Column, val: Column, level: float) -> int:
     return best if alike else 0
 
 
-def _range(name: str, train: Column, val: Column, val_gone: Bools, level: float) -> Iterator[Fact]:
+def _range(
+    name: str, train: Column, val: Column, val_gone: Bools, level: float
+) -> Iterator[Finding]:
     """Values beyond the training rows' least and largest, where chance does not explain them."""
     n, m = len(train), int((~val_gone).sum())
     out, chance = np.zeros(len(val), dtype=bool), []
@@ -281,11 +245,10 @@ def _range(name: str, train: Column, val: Column, val_gone: Bools, level: float)
             chance.append(p_value)
     if out.any():
         text = f"Column {name!r} lies outside the range of training ({train.min():g} to "
-        text += f"{train.max():g}) in {_of(out)} validation rows"
-        yield _of_rows("range", name, text, out, min(chance))
+        yield _of_rows("range", name, f"{text}{train.max():g}) in …", out, min(chance))
 
 
-def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Iterator[Fact]:
+def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Iterator[Finding]:
     old, new = (_row_keys(table, names) for table in (train, val))
     also = np.isin(new, old)
     # where few values differ rows repeat by nature, and training rows have copies of each other
@@ -294,11 +257,9 @@ def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Ite
     n, m = len(train), len(val)
     p_value = float(hypergeom.sf(k - 1, n + m, k + twins, m))  # Fisher's exact test
     if k and p_value < level:
-        yield Fact(
-            "duplicates", None, f"{_of(also)} validation rows are training rows too (all columns "
-            "are equal): they say nothing of new rows.", k, int(np.isin(old, new).sum()),
-            _rows(also), p_value,
-        )  # fmt: skip
+        text = "… are training rows too (all columns are equal): they say nothing of new rows"
+        fact = _of_rows("duplicates", None, text, also, p_value)
+        yield replace(fact, train_rows=int(np.isin(old, new).sum()))
 
 
 def _row_keys(table: Table, names: Sequence[str]) -> NDArray[np.uint64]:
@@ -307,20 +268,3 @@ def _row_keys(table: Table, names: Sequence[str]) -> NDArray[np.uint64]:
     for j in [j for j in frame.columns if not pd.api.types.is_numeric_dtype(frame[j])]:
         frame[j] = frame[j].map(lambda value: "\0" if value is None else str(value))
     return np.asarray(pd.util.hash_pandas_object(frame, index=False).to_numpy(), dtype=np.uint64)
-
-
-def _of_rows(
-    kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0
-) -> Fact:
-    """A fact of some validation rows, with what chance has to do with it."""
-    if expected >= 0.1:
-        text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
-    return Fact(kind, column, f"{text}.", int(rows.sum()), 0, _rows(rows), p_value, expected)
-
-
-def _of(rows: Bools) -> str:
-    return f"{int(rows.sum()):,} of {len(rows):,}"
-
-
-def _rows(mask: Bools) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(mask).tolist())

@@ -9,55 +9,42 @@ from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
-TREES = 30
-BLOCKS = 5
+BLOCKS = 5  # of which each is judged by a model of others
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def fit_membership(
-    z: Floats, is_val: NDArray[np.bool_], stratum: Ints, *, seed: int
+    z: Floats, is_val: Bools, stratum: Ints, *, seed: int
 ) -> Callable[[Floats], Floats]:
     """A rule for the probability of being a validation row, both sides taken as equally frequent.
 
     The mean of a linear model and a forest: the first finds small shifts of many features from
-    few rows, the second anything else.
-
-    Parameters
-    ----------
-    z : array of shape (n, d)
-    is_val : bool array of shape (n,)
-    stratum : array of shape (n,)
-        Both sides get equal weight within every stratum, so that its share tells nothing.
-    seed : int
+    few rows, the second anything else. Both sides get equal weight within every stratum, so that
+    its share tells nothing.
     """
     weight = np.zeros(len(z))
     for value in np.unique(stratum):
-        here = stratum == value
-        sides = [here & is_val, here & ~is_val]
+        sides = [(stratum == value) & is_val, (stratum == value) & ~is_val]
         if all(side.any() for side in sides):
             for side in sides:
-                weight[side] = here.sum() / side.sum()
+                weight[side] = (sides[0] | sides[1]).sum() / side.sum()
     used = weight > 0
     z, target, weight = z[used], is_val[used], weight[used] / weight[used].mean()
-    forest = ExtraTreesClassifier(TREES, min_samples_split=8, max_depth=14, random_state=seed)
+    forest = ExtraTreesClassifier(30, min_samples_split=8, max_depth=14, random_state=seed)
     forest.fit(z, target, sample_weight=weight)
-    linear = LogisticRegression(C=0.1, max_iter=200).fit(_tame(z), target, sample_weight=weight)
+    linear = LogisticRegression(C=0.1, max_iter=200)
+    linear.fit(np.clip(z, -5, 5), target, sample_weight=weight)  # far outliers would own it
 
     def probability(points: Floats) -> Floats:
-        return (forest.predict_proba(points)[:, 1] + linear.predict_proba(_tame(points))[:, 1]) / 2
+        tame = np.clip(points, -5, 5)
+        return (forest.predict_proba(points)[:, 1] + linear.predict_proba(tame)[:, 1]) / 2
 
     return probability
 
 
-def _tame(z: Floats) -> Floats:
-    """Far outliers would own a linear model."""
-    return np.clip(z, -5, 5)
-
-
-def in_blocks(
-    is_val: NDArray[np.bool_], blocks: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
+def in_blocks(is_val: Bools, blocks: int, generator: np.random.Generator) -> Ints:
     """A block for every row, at random, each side spread evenly over the blocks, (n,)."""
     block = np.empty(len(is_val), dtype=np.int64)
     for side in (is_val, ~is_val):
@@ -67,12 +54,7 @@ def in_blocks(
 
 
 def judged_by_the_past(
-    z: Floats,
-    is_val: NDArray[np.bool_],
-    stratum: Ints,
-    *,
-    blocks: int,
-    generator: np.random.Generator,
+    z: Floats, is_val: Bools, stratum: Ints, *, blocks: int, generator: np.random.Generator
 ) -> Iterator[tuple[Ints, Floats]]:
     """Rows of every block but the first with their probability of being a validation row.
 
@@ -93,8 +75,11 @@ def odds_of_membership(
 ) -> tuple[Floats, Floats]:  # (n,), (m,)
     """Cross-fitted odds of being a validation row, both sides taken as equally frequent.
 
-    At a training row they estimate p_val / p_train.
+    At a training row they estimate p_val / p_train. All are one with fewer than two validation
+    rows.
     """
+    if len(z_val) < 2:
+        return np.ones(len(z_train)), np.ones(len(z_val))
     z = np.concatenate([z_train, z_val])
     is_val = np.repeat([False, True], [len(z_train), len(z_val)])
     block = in_blocks(is_val, min(BLOCKS, max(2, len(z_val) // 4)), generator)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.diagnosis.features import Features
+from giw.diagnosis.data import Data
+from giw.diagnosis.findings import short
+from giw.diagnosis.labels import ListedRow
 from giw.support import nearest
-from giw.tables.encoder import UNSEEN
+from giw.tables.table import missing_in
 
 NEIGHBOURS = 5
 BASELINE_ROWS = 1_000  # training rows that say what distance is ordinary
@@ -18,48 +19,6 @@ MOST_REASONS = 3
 LEAST_SHARE = 0.1  # of a row's unusual distance that makes a column a reason
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One column that makes a row strange.
-
-    Attributes
-    ----------
-    column : str
-    share : float
-        Part of the row's unusual squared distance that lies in this column.
-    words : str
-        The value and what training holds there.
-    """
-
-    column: str
-    share: float
-    words: str
-
-
-@dataclass(frozen=True)
-class OutsideRow:
-    """A validation row outside the training support.
-
-    Attributes
-    ----------
-    row : int
-        Its place in the validation data, from 0.
-    p_value : float
-        How often a training row is as far from the others as this one.
-    label : str or None
-    label_unseen : bool
-        Whether the label alone puts it outside.
-    reasons : tuple of Reason
-        The columns that make it strange, the strongest first.
-    """
-
-    row: int
-    p_value: float
-    label: str | None
-    label_unseen: bool
-    reasons: tuple[Reason, ...]
 
 
 def unusual_distance(
@@ -74,20 +33,18 @@ def unusual_distance(
     where :math:`b_f` is the 95 % quantile of the same over training rows and *their* nearest
     neighbours. Without it, noisy features that differ between any two rows would be blamed.
     """
-    some = generator.permutation(len(z_train))[:BASELINE_ROWS]
+
+    def gaps(points: Floats, near: Ints) -> Floats:
+        total = np.zeros_like(points)
+        for rows in near.T:
+            total += np.square(points - z_train[rows])
+        return total / near.shape[1]
+
+    some = z_train[generator.permutation(len(z_train))[:BASELINE_ROWS]]
     k = min(NEIGHBOURS, max(1, len(z_train) - 1))
-    own = nearest(z_train[some], z_train, k + 1)[1][:, 1:]  # itself comes first
-    near = nearest(z, z_train, k)[1]  # (m, k)
-    ordinary = np.quantile(_gaps(z_train[some], z_train, own), 0.95, axis=0)  # (d,)
-    return np.maximum(_gaps(z, z_train, near) - ordinary, 0)
-
-
-def _gaps(z: Floats, z_train: Floats, near: Ints) -> Floats:
-    """Mean squared difference to the neighbours, by feature, (m, d)."""
-    total = np.zeros_like(z)
-    for rows in near.T:
-        total += np.square(z - z_train[rows])
-    return total / near.shape[1]
+    own = nearest(some, z_train, k + 1)[1][:, 1:]  # itself comes first
+    ordinary = np.quantile(gaps(some, own), 0.95, axis=0)  # (d,)
+    return np.maximum(gaps(z, nearest(z, z_train, k)[1]) - ordinary, 0)
 
 
 def by_column(excess: Floats, columns: Sequence[str]) -> tuple[list[str], Floats]:
@@ -96,75 +53,74 @@ def by_column(excess: Floats, columns: Sequence[str]) -> tuple[list[str], Floats
     A row without any excess has shares of zero.
     """
     names = list(dict.fromkeys(columns))
-    place = {name: j for j, name in enumerate(names)}
     total = np.zeros((len(excess), len(names)))
     for f, column in enumerate(columns):
-        total[:, place[column]] += excess[:, f]
+        total[:, names.index(column)] += excess[:, f]
     whole = total.sum(axis=1, keepdims=True)
     return names, np.divide(total, whole, out=np.zeros_like(total), where=whole > 0)
 
 
 def explain_outside(
-    features: Features,
+    data: Data,
     *,
     train_rows: Ints,  # training rows in use
     val_rows: Ints,  # validation rows to explain, strangest first
     p_value: Floats,  # one per row to explain
-    label: Sequence[str] | None,
     label_unseen: NDArray[np.bool_],
-    most: int,
+    numbers: Ints,  # of all validation rows, as the user counts them
     generator: np.random.Generator,
-) -> tuple[tuple[OutsideRow, ...], tuple[tuple[str, float], ...]]:
+) -> tuple[tuple[ListedRow, ...], tuple[tuple[str, float], ...]]:
     """The rows with their reasons, and the mean share of every column over all of them."""
     if not len(val_rows):
         return (), ()
-    excess = unusual_distance(
-        features.z_train[train_rows], features.z_val[val_rows], generator
-    )  # (q, d)
-    names, share = by_column(excess, features.columns)
+    excess = unusual_distance(data.z_train[train_rows], data.z_val[val_rows], generator)  # (q, d)
+    names, share = by_column(excess, data.columns)
     mean = share[~label_unseen].mean(axis=0) if (~label_unseen).any() else share.mean(axis=0)
-    blamed = tuple(
-        (names[j], float(mean[j])) for j in np.argsort(-mean, kind="stable") if mean[j] > 0
-    )
-    low, high = np.quantile(features.raw_train[train_rows], [0.01, 0.99], axis=0)
-    members = {name: [f for f, c in enumerate(features.columns) if c == name] for name in names}
-    shown = []
-    for q, row in enumerate(val_rows[:most]):
+    order = np.argsort(-mean, kind="stable")
+    blamed = tuple((names[j], float(mean[j])) for j in order if mean[j] > 0)
+    labels = data.labels
+    usual = {name: _usual(data, name, train_rows) for name in names}
+    listed = []
+    for q, row in enumerate(val_rows):
         strongest = [j for j in np.argsort(-share[q], kind="stable") if share[q, j] > LEAST_SHARE]
-        reasons = tuple(
-            Reason(
-                names[j],
-                float(share[q, j]),
-                _in_words(features, int(row), members[names[j]], low, high),
-            )
-            for j in strongest[:MOST_REASONS]
-        )
-        shown.append(
-            OutsideRow(
-                int(row),
-                float(p_value[q]),
-                None if label is None else label[q],
-                bool(label_unseen[q]),
-                reasons,
-            )
-        )
-    return tuple(shown), blamed
+        columns = [names[j] for j in strongest[:MOST_REASONS]]
+        label = None if labels.val is None else labels.names[labels.val[row]]
+        reasons = ["label not in training"] * bool(label_unseen[q])
+        reasons += [f"{name} {_in_words(data, int(row), name, usual[name])}" for name in columns]
+        first = "(label)" if label_unseen[q] or not columns else columns[0]
+        value = str(label) if label_unseen[q] else _value(data, int(row), first) if columns else ""
+        text = "; ".join(reasons) or "an unusual combination of ordinary values"
+        number = int(numbers[row])
+        listed.append(
+            ListedRow("validation", number, number + 2, float(p_value[q]),
+                      first if reasons else "", value, label, None, None, text, tuple(columns))
+        )  # fmt: skip
+    return tuple(listed), blamed
 
 
-def _in_words(features: Features, row: int, members: list[int], low: Floats, high: Floats) -> str:
-    """``age 93 (usually 18 to 65)`` or ``town not in training``."""
-    column = features.columns[members[0]]
-    values = features.raw_val[row, members]
-    kinds = [features.names[f].removeprefix(f"{column}=") for f in members]
-    if features.names[members[0]] == column:  # a number, perhaps with an indicator
-        if len(members) > 1 and values[1]:
-            return f"{column} missing"
-        span = f"{_short(low[members[0]])} to {_short(high[members[0]])}"
-        return f"{column} {_short(values[0])} (usually {span})"
-    kind = kinds[int(values.argmax())]
-    return f"{column} not in training" if kind == UNSEEN else f"{column} {kind.strip('()')}"
+def _usual(data: Data, name: str, rows: Ints) -> str:
+    """Where 98 % of the training rows lie, of a column of numbers."""
+    column = data.train.columns[name]
+    if column.dtype == object:
+        return ""
+    low, high = np.nanquantile(column[rows], [0.01, 0.99])
+    return f"{short(low)} to {short(high)}"
 
 
-def _short(value: float) -> str:
-    """Three digits, and no powers of ten where a person would not write them."""
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.3g}"
+def _value(data: Data, row: int, name: str) -> str:
+    """What stands there, exactly."""
+    value = data.val.columns[name][row]
+    if missing_in(data.val.columns[name][row : row + 1])[0]:
+        return "missing"
+    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
+
+
+def _in_words(data: Data, row: int, name: str, usual: str) -> str:
+    """``93 (usually 18 to 65)`` or ``not in training``."""
+    value = _value(data, row, name)
+    if value == "missing":
+        return value
+    if usual:
+        return f"{short(float(value))} (usually {usual})"
+    known = data.levels_val[row, data.level_columns.index(name)]
+    return value if known else "not in training"

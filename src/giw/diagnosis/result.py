@@ -7,13 +7,19 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from giw.diagnosis.facts import Fact
-from giw.diagnosis.label_noise import LabelNoise
-from giw.diagnosis.outside import OutsideRow
-from giw.diagnosis.recommendation import NBSP, Recommendation, p_in_words
-from giw.diagnosis.shift_tests import ShiftTest
-from giw.diagnosis.verdict import CaseVerdict
+from giw.diagnosis.case import CaseVerdict
+from giw.diagnosis.columns import ColumnDrift
+from giw.diagnosis.findings import NBSP, Finding, counted, p_in_words, percent
+from giw.diagnosis.labels import Cost, LabelNoise, ListedRow
+from giw.diagnosis.verdict import Recommendation
 from giw.support import SupportSplit
+
+COUNTED = "Rows are counted as in a spreadsheet, where row 1 holds the names."
+PARTS = {
+    "covariate": "features that training has seen and that are harder",
+    "concept": "labels that differ at equal features",
+    "outside": "rows outside the training data",
+}
 
 
 @dataclass(frozen=True)
@@ -30,36 +36,59 @@ class Sizes:
     tested_val: int
 
 
+@dataclass(frozen=True)
+class GroupResult:
+    """One group of validation rows.
+
+    Attributes
+    ----------
+    group : str
+    rows, outside : int
+        Its rows that were looked at, and those called outside.
+    p_value : float
+        Of "these rows are like training rows": twice the median over its rows, which holds however
+        they depend on each other.
+    """
+
+    group: str
+    rows: int
+    outside: int
+    p_value: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
     """What kind of shift this is, how large, where, and what to do.
 
     Attributes
     ----------
-    facts : tuple of Fact
-        Differences that need no test, the gravest first; rows as the user counts them.
+    findings : tuple of Finding
+        Facts, the gravest first, and then tests; ``facts`` and ``shifts`` are the two parts.
     recommendation : Recommendation
-        The answer, what to do, and why.
+        The answer and what to do.
     verdict : CaseVerdict
         Which of the cases (i) to (iv), with its bounds.
     outside : float
         Estimated share of the test distribution outside the training support.
     outside_interval : tuple of two floats
         Its 95 % interval.
-    shifts : tuple of ShiftTest
-        Features, class shares, features within classes, labels given features: what has shifted.
-    effective_sample_size : float
-        How many equally weighted training rows the weighted ones are worth.
-    effective_share : float
-        The same as a share of the training rows.
-    outside_rows : tuple of OutsideRow
-        Validation rows outside the training support with their reasons, the strangest first.
-    n_outside_rows : int
-        Length of the whole list; at most a tenth of it lies inside, on average.
+    effective_sample_size, effective_share : float
+        How many equally weighted training rows the weighted ones are worth, and what share.
+    columns : tuple of ColumnDrift
+        Every column, the most surely and strongly shifted first; the label leads.
+    outside_rows : tuple of ListedRow
+        Validation rows outside the training support with their reasons, the strangest first; at
+        most a tenth of them lies inside, on average.
     outside_columns : tuple of (str, float)
         Columns by their mean share in the reasons.
+    suspects : tuple of ListedRow
+        Training rows whose label is contradicted, the clearest first.
     label_noise : LabelNoise or None
         Hints at wrong training labels.
+    cost : Cost or None
+        What the shift costs a model, in parts; None without labels on both sides.
+    groups : tuple of GroupResult
+        Groups of validation rows, the strangest first, where groups were named.
     class_shares : tuple of (str, float, float)
         Class, its share in training, its share in validation.
     split : SupportSplit
@@ -72,34 +101,48 @@ class Diagnosis:
         What was left out or sampled.
     """
 
-    facts: tuple[Fact, ...]
+    findings: tuple[Finding, ...]
     recommendation: Recommendation
     verdict: CaseVerdict
     outside: float
     outside_interval: tuple[float, float]
-    shifts: tuple[ShiftTest, ...]
     effective_sample_size: float
     effective_share: float
-    outside_rows: tuple[OutsideRow, ...]
-    n_outside_rows: int
+    columns: tuple[ColumnDrift, ...]
+    outside_rows: tuple[ListedRow, ...]
     outside_columns: tuple[tuple[str, float], ...]
+    suspects: tuple[ListedRow, ...]
     label_noise: LabelNoise | None
+    cost: Cost | None
+    groups: tuple[GroupResult, ...]
     class_shares: tuple[tuple[str, float, float], ...]
     split: SupportSplit
     val_rows: tuple[int, ...]
     sizes: Sizes
     notes: tuple[str, ...]
 
+    @property
+    def facts(self) -> tuple[Finding, ...]:
+        """What was counted."""
+        return tuple(f for f in self.findings if f.is_fact)
+
+    @property
+    def shifts(self) -> tuple[Finding, ...]:
+        """What was tested."""
+        return tuple(f for f in self.findings if not f.is_fact)
+
+    @property
+    def n_outside_rows(self) -> int:
+        """Number of rows listed as outside."""
+        return len(self.outside_rows)
+
     def __repr__(self) -> str:
         """The answer, the remedy and the sizes, in one line."""
+        told, sizes = self.recommendation, self.sizes
         return (
-            (
-                f"Diagnosis({self.recommendation.answer!r}, remedy={self.recommendation.remedy!r}, "
-                f"{len(self.facts)} facts, {self.n_outside_rows:,} rows listed as outside, "
-                f"{self.sizes.n_train:,} training and {self.sizes.n_val:,} validation rows)"
-            )
-            .replace(NBSP, " ")
-            .replace("\\xa0", " ")
+            f"Diagnosis({told.answer.replace(NBSP, ' ')!r}, remedy={told.remedy!r}, "
+            f"{len(self.facts)} facts, {self.n_outside_rows:,} rows listed as outside, "
+            f"{sizes.n_train:,} training and {sizes.n_val:,} validation rows)"
         )
 
     def _repr_html_(self) -> str:
@@ -111,55 +154,69 @@ class Diagnosis:
         style = "width: 100%; height: 48rem; border: 0"
         return f'<iframe sandbox="" style="{style}" srcdoc="{page}"></iframe>'
 
-    def to_frame(self) -> Any:
-        """Facts and tests as a data frame, one row each: kind, column, text, rows and p-value."""
+    def to_frame(self, of: str = "columns") -> Any:
+        """One of the lists as a data frame.
+
+        Parameters
+        ----------
+        of : {"columns", "findings", "rows", "groups"}, default="columns"
+            Every column with its distance, p-value and histograms; facts and tests; rows outside
+            and suspect labels, which ``giw diagnose --rows`` writes; groups of validation rows.
+        """
         import pandas as pd
 
-        names = ["kind", "column", "text", "val_rows", "train_rows", "effect", "p_value", "found"]
-        told: list[list[Any]] = [
-            [f.kind, f.column, f.text, f.val_rows, f.train_rows, None, None, True]
-            for f in self.facts
-        ]
-        lines = self.recommendation.evidence[1:]
-        told += [
-            [test.kind, None, line.replace(NBSP, " "), self.sizes.tested_val,
-             self.sizes.tested_train, test.effect, test.p_value, test.found]
-            for test, line in zip(self.shifts, lines, strict=True)
-        ]  # fmt: skip
-        return pd.DataFrame(told, columns=names)
+        lists: dict[str, tuple[Any, tuple[Any, ...]]] = {
+            "columns": (ColumnDrift, self.columns),
+            "findings": (Finding, self.findings),
+            "rows": (ListedRow, self.outside_rows + self.suspects),
+            "groups": (GroupResult, self.groups),
+        }
+        if of not in lists:
+            raise ValueError(f"of must be one of {', '.join(map(repr, lists))}, got {of!r}")
+        kind, entries = lists[of]
+        lines = [_plain(entry) for entry in entries]
+        return pd.DataFrame(lines, columns=list(kind.__dataclass_fields__))
 
     def summary(self) -> str:
         """The diagnosis in plain text."""
-        told = self.recommendation
+        told, (low, high) = self.recommendation, self.outside_interval
+        few = self.verdict.train_outside
+        evidence = [
+            f"Outside the training data lie {percent(self.outside)} of the test distribution, "
+            f"between {percent(low)} and {percent(high)} with 95 % confidence: "
+            f"{' or '.join(f'case ({case})' for case in self.verdict.possible)}.",
+            *(test.text for test in self.shifts),
+            f"Training rows that validation never visits: {percent(few[0])} to {percent(few[1])} "
+            "of training (bounded, never proved).",
+            f"Weighted training rows are worth {self.effective_sample_size:,.0f} of "
+            f"{self.sizes.n_train:,} ({percent(self.effective_share)}).",
+        ]
+        drifted = [c for c in self.columns if c.p_value is not None and c.p_value <= 0.05]
+        lists = {
+            "Facts": [fact.text for fact in self.facts],
+            "Evidence": evidence,
+            "Columns that shifted most": [
+                f"{c.column}: distance {c.distance:.2f}, {p_in_words(c.p_value or 0.0)}"
+                for c in drifted[:5]
+            ],
+            "What it costs a model": cost_in_words(self.cost),
+            f"{counted(self.n_outside_rows, 'validation row')} listed as outside": [
+                f"row {r.line} ({p_in_words(r.p_value or 0.0)}): {r.text}"
+                for r in self.outside_rows[:5]
+            ],
+            f"{counted(len(self.suspects), 'training label')} contradicted": [
+                f"row {r.line}: {r.text}" for r in self.suspects[:5]
+            ],
+            "Groups outside": [
+                f"{g.group}: {g.outside} of {g.rows} rows" for g in self.groups[:5] if g.outside
+            ],
+            "Code": told.code.splitlines(),
+            "Next": told.next_steps,
+            "Notes": (*self.notes, *[COUNTED] * bool(self.outside_rows or self.suspects)),
+        }
         lines = [told.answer, told.action]
-        lines += ["", "Facts", *(f"  {fact.text}" for fact in self.facts)] if self.facts else []
-        lines += ["", "Evidence"]
-        lines += [f"  {line}" for line in told.evidence]
-        low, high = self.verdict.train_outside
-        lines.append(
-            f"  Training rows that validation never visits: {100 * low:.0f} to {100 * high:.0f} % "
-            "of training (bounded, never proved)."
-        )
-        lines.append(
-            f"  Weighted training rows are worth {self.effective_sample_size:,.0f} of "
-            f"{self.sizes.n_train:,} ({100 * self.effective_share:.0f} %)."
-        )
-        if self.n_outside_rows:
-            columns = ", ".join(f"{name} {100 * s:.0f} %" for name, s in self.outside_columns[:5])
-            lines += ["", f"{self.n_outside_rows:,} validation rows are listed as outside"]
-            lines += [f"  columns behind it: {columns}"] * bool(columns)
-            lines += [f"  {line}" for line in map(row_in_words, self.outside_rows[:5])]
-        if self.label_noise is not None and self.label_noise.n_suspects:
-            lines += ["", f"{self.label_noise.n_suspects:,} training labels are contradicted"]
-            lines += [
-                f"  row {s.row}: {s.label}, likelier {s.likely} ({100 * s.probability:.0f} %)"
-                for s in self.label_noise.suspects[:5]
-            ]
-        if told.code:
-            lines += ["", "Code", *(f"  {line}" for line in told.code.splitlines())]
-        for title, items in (("Next", told.next_steps), ("Notes", self.notes)):
-            if items:
-                lines += ["", title, *(f"  {item}" for item in items)]
+        for title, entries in lists.items():
+            lines += ["", title, *(f"  {entry}" for entry in entries)] if len(entries) else []
         return "\n".join(lines).replace(NBSP, " ")
 
     def to_dict(self) -> dict[str, Any]:
@@ -190,16 +247,25 @@ class Diagnosis:
         return write_page(page, path)
 
 
-def row_in_words(row: OutsideRow) -> str:
-    """``row 12 (p = 0.0004): age 93 (usually 18 to 65)``."""
-    return f"row {row.row} ({p_in_words(row.p_value)}): {reasons_in_words(row)}"
+def cost_in_words(cost: Cost | None) -> list[str]:
+    """Error rates, the largest part of the difference, and all parts."""
+    if cost is None:
+        return []
+    name, points, low, high = max(cost.parts, key=lambda part: part[1])
+    told = f"{cost.model} is wrong in {percent(cost.train)} of training rows that it has not seen "
+    told += f"and in {percent(cost.val)} of validation rows. "
+    if points > 0 and low > 0:
+        told += f"Most of the loss is due to {PARTS[name]}: {_points(points, low, high)}."
+    elif cost.val > cost.train:
+        told += "No part of the loss is surely above nothing."
+    else:
+        told += "Nothing is lost."
+    return [told, *(f"{PARTS[name]}: {_points(*part)}" for name, *part in cost.parts)]
 
 
-def reasons_in_words(row: OutsideRow) -> str:
-    """Why the row is outside."""
-    reasons = ["label not in training"] * row.label_unseen
-    reasons += [reason.words for reason in row.reasons]
-    return "; ".join(reasons) or "an unusual combination of ordinary values"
+def _points(value: float, low: float, high: float) -> str:
+    """``3.1 points (1.0 to 5.2)`` of a hundred."""
+    return f"{100 * value:.1f} points ({100 * low:.1f} to {100 * high:.1f})".replace("-", "−")
 
 
 def _plain(value: Any) -> Any:

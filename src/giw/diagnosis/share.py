@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import beta
+from sklearn.metrics import roc_auc_score
 
 from giw.support import SupportSplit, SupportSplitter
+from giw.support.neighbours import on_host
 
 
 class SupportShare(NamedTuple):
@@ -59,10 +61,10 @@ def support_share(
     """
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence}")
-    p_value = _numpy(split.p_value)
+    p_value = on_host(split.p_value)
     m, tail = len(p_value), (1 - confidence) / 2
     if not split.p_values:  # a split that was given rests on no p-values: only the draw is random
-        inside = int(_numpy(split.inside).sum())
+        inside = int(on_host(split.inside).sum())
         return SupportShare(inside / m, binomial_interval(inside, m, tail))
     low = binomial_interval(int((p_value > lower_from).sum()), m, tail)[0] / (1 - lower_from)
     high = binomial_interval(int((p_value > upper_from).sum()), m, tail)[1] / (1 - upper_from)
@@ -95,7 +97,7 @@ def outside_list(split: SupportSplit, fdr: float = 0.1) -> np.ndarray:
     """
     if not 0 < fdr < 1:
         raise ValueError(f"fdr must lie between 0 and 1, got {fdr}")
-    p_value = _numpy(split.p_value)
+    p_value = on_host(split.p_value)
     order = np.argsort(p_value, kind="stable")
     below = np.flatnonzero(p_value[order] <= fdr * (np.arange(len(order)) + 1) / len(order))
     return order[: below[-1] + 1 if len(below) else 0]
@@ -136,18 +138,6 @@ def separability(
         if len(known) < 20:
             continue
         chosen = SupportSplitter(random_state=random_state) if splitter is None else splitter
-        p_value = chosen.fit(X[known]).split(X[asked]).p_value
-        others = len(rest[1::2])
-        found[value] = _area(p_value[:others], p_value[others:])
+        p_value = on_host(chosen.fit(X[known]).split(X[asked]).p_value)
+        found[value] = float(roc_auc_score(np.arange(len(asked)) < len(rest[1::2]), p_value))
     return found
-
-
-def _area(high: np.ndarray, low: np.ndarray) -> float:
-    """Chance that a value of ``high`` exceeds one of ``low``, ties counted half."""
-    ordered = np.sort(low)
-    below = np.searchsorted(ordered, high) + np.searchsorted(ordered, high, side="right")
-    return float(below.mean() / (2 * len(low)))
-
-
-def _numpy(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)

@@ -1,188 +1,259 @@
-r"""Which case of support shift is this? Bounds in both directions, and a verdict if they allow one.
-
-====== ========================== ==========================
-case   validation outside training training outside validation
-====== ========================== ==========================
-(i)    no                         no
-(ii)   no                         yes
-(iii)  yes                        no
-(iv)   yes                        yes
-====== ========================== ==========================
-
-"Yes" and "no" are claims about shares of distributions, above or below a materiality threshold.
-That training has something which the test distribution has *never* cannot be proved by a sample,
-only that the test distribution visits those cells at a negligible rate.
-"""
+"""The one verdict: what was found, what to do, and the code and steps that follow from it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.cluster import KMeans
+from giw.diagnosis.case import CaseVerdict
+from giw.diagnosis.findings import REPAIR, UNSEEN, Finding, counted, percent
+from giw.diagnosis.labels import LabelNoise
 
-from giw.diagnosis.share import _numpy, binomial_interval, support_share
-from giw.support import SupportSplit
-
-ORDINARY = 0.2  # p-values above this are hardly ever from outside
-FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-CASES = {(False, False): "i", (False, True): "ii", (True, False): "iii", (True, True): "iv"}
-Bounds = tuple[float, float]
+FEW_EFFECTIVE = 0.1  # share of the training rows below which weights are fragile
+ACTIONS = {
+    "giw": "Train with generalized importance weighting (giw.ReweightedClassifier): training rows "
+    "are weighted by what validation shows, features and labels, and validation rows outside "
+    "join training.",
+    "weighting": "Train with giw.ReweightedClassifier, which weights training rows to look like "
+    "validation rows.",
+    "class weights": "Weight every training row by its class's share in validation over its share "
+    "in training; nothing more is needed.",
+    "plain": "Train plainly on all rows together.",
+}
+SHIFTS = {
+    "covariate": "the features are distributed differently",
+    "class prior": "the classes are mixed in other shares",
+    "label": "the same features get other labels in validation than in training",
+}
 
 
 @dataclass(frozen=True)
-class CaseVerdict:
-    """What the bounds allow to say.
+class Recommendation:
+    """What to do.
 
     Attributes
     ----------
-    case : {"i", "ii", "iii", "iv", "cannot tell"}
-    possible : tuple of str
-        Cases that the bounds leave open.
-    val_outside : tuple of two floats
-        Lower and upper bound of the share of the test distribution outside the training support.
-    train_outside : tuple of two floats
-        Lower and upper bound of the share of the training distribution in cells that the test
-        distribution visits at a negligible rate.
-    materiality : float
-        Shares below it count as none.
-    points_needed : int or None
-        About how many validation points would decide, if the next ones look like these; the
-        present number where the case is decided, None where more of the same would not decide.
+    answer : str
+        The finding in one sentence.
+    action : str
+        What to do about it, in one sentence.
+    next_steps : tuple of str
+        What would help further.
+    remedy : {"giw", "weighting", "class weights", "plain"}
+        What ``action`` comes down to: :class:`giw.ReweightedClassifier` with and without rows
+        outside, weights by class, or one model of all rows.
+    kinds : tuple of str
+        What ``answer`` names: kinds of :class:`Finding`; empty without a shift.
+    code : str
+        Python that does it with the very tables, named X, y, X_val and y_val; empty without labels.
     """
 
-    case: str
-    possible: tuple[str, ...]
-    val_outside: tuple[float, float]
-    train_outside: tuple[float, float]
-    materiality: float
-    points_needed: int | None
-    points: int
-
-    def summary(self) -> str:
-        """The verdict in a few lines of plain text."""
-        low, high = self.val_outside
-        train_low, train_high = self.train_outside
-        open_cases = " or ".join(f"({case})" for case in self.possible)
-        lines = [
-            f"case {open_cases}" if len(self.possible) == 1 else f"cannot tell: {open_cases}",
-            f"validation outside training: {low:.3f} to {high:.3f} of the test distribution",
-            f"training outside validation: {train_low:.3f} to {train_high:.3f} of the training "
-            "distribution (by cell: never proved, only bounded)",
-            f"shares below {self.materiality:g} count as none",
-        ]
-        if self.case == "cannot tell":
-            lines.append(
-                f"about {self.points_needed} validation points would decide (now {self.points})"
-                if self.points_needed
-                else "more points of the same kind would not decide: set another materiality or "
-                "use features that separate better"
-            )
-        return "\n".join(lines)
+    answer: str
+    action: str
+    next_steps: tuple[str, ...]
+    remedy: str
+    kinds: tuple[str, ...] = ()
+    code: str = ""
 
 
-def which_case(
-    split: SupportSplit,
-    z_train: Any,  # (n, d)
-    z_val: Any,  # (m, d)
+def recommend(
+    findings: Sequence[Finding],
     *,
-    materiality: float = 0.1,
-    negligible: float = 0.1,
-    confidence: float = 0.95,
-    n_cells: int = 8,
-    random_state: int = 0,
-) -> CaseVerdict:
-    r"""Bound both directions and name the case if the bounds allow it.
+    case: CaseVerdict,
+    outside: float,
+    n_outside_rows: int,
+    effective_share: float = 1.0,
+    noise: LabelNoise | None = None,
+) -> Recommendation:
+    """Weigh the findings: what is certain first, then what training cannot show, then the rest.
+
+    Coverage is claimed only if the upper bound of the share outside is below the materiality, no
+    row is listed as outside and no class or category is unseen.
+    """
+    repairs, news = [f for f in findings if f.kind in REPAIR], news_among(findings)
+    told = [fact.text.removesuffix(".") for fact in (*repairs, *news)]
+    listed = n_outside_rows - len({row for fact in news for row in fact.rows})
+    low, high = case.val_outside
+    if listed > 0 and low >= case.materiality:
+        told.append(f"about {percent(outside)} of the test distribution lies outside the training "
+                    f"data ({percent(low)} to {percent(high)})")  # fmt: skip
+    elif listed > 0:
+        lie = "lies" if listed == 1 else "lie"
+        told.append(f"{counted(listed, 'validation row')} {lie} outside the training data")
+    shifts = what_shifted(findings)
+    nothing_new = not news and not n_outside_rows
+    covered = nothing_new and high < case.materiality
+    alone = not told and len(shifts) == 1 and covered
+    told += [SHIFTS[kind] for kind in shifts]
+    if alone and shifts == ("class prior",):
+        told[0] += ", and look the same otherwise"
+    if alone and shifts == ("covariate",):
+        told.append("training covers them all the same")
+    if not told:
+        certain = [f for f in findings if f.is_fact and f.found]
+        told = ["training and validation data look alike" if covered else "no shift was found"]
+        if certain:
+            told = [f"no shift was found by a test; see to this first: {certain[0].text[:-1]}"]
+    if nothing_new and not covered:
+        told.append(f"up to {percent(high)} may lie outside the training data, too few rows to say "
+                    "more")  # fmt: skip
+    remedy = "plain"
+    if not nothing_new or "label" in shifts:
+        remedy = "giw"
+    elif shifts:
+        remedy = "class weights" if shifts == ("class prior",) else "weighting"
+    action = " ".join([*map(_repair, repairs), ACTIONS[remedy]])
+    if remedy == "plain" and not covered:
+        action += " Collect more validation rows before ruling out a shift."
+    answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
+    kinds += ["outside"] * (listed > 0)
+    steps = _next_steps(findings, case, remedy, effective_share, noise, n_outside_rows)
+    return Recommendation(
+        f"{answer[0].upper()}{answer[1:]}.", action, tuple(steps), remedy,
+        (*dict.fromkeys(kinds), *shifts),
+    )  # fmt: skip
+
+
+def news_among(findings: Sequence[Finding]) -> list[Finding]:
+    """Unseen classes and categories, if there are more than chance explains."""
+    if not any(f.kind == "unseen" and f.found for f in findings):
+        return []
+    return [f for f in findings if f.kind in UNSEEN and f.found]
+
+
+SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
+SIMPLER = 10.0  # by which class shares, which have the fewest parameters, are the likelier kind
+REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
+
+
+def what_shifted(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """The fewest kinds of shift that explain what was found.
+
+    Class shares that change change the features too, and features that change change class shares
+    where classes depend on them. One kind explains everything if what it leaves alone, which is
+    features within a class, labels given the features, or features, shows nothing; of several such
+    kinds the one whose remainder has the largest p-value is named.
+    """
+    of = {test.kind: test for test in findings if not test.is_fact}
+    found = [kind for kind in REMAINDER if kind in of and of[kind].found]
+    rest = {kind: of[r].p_value if (r := REMAINDER[kind]) in of else 1.0 for kind in found}
+    alone = {
+        kind: rest[kind] * (SIMPLER if kind == "class prior" else 1)
+        for kind in found
+        if rest[kind] > SECOND[kind]
+    }
+    if alone:
+        return (max(alone, key=lambda kind: alone[kind]),)
+    return tuple(kind for kind in ("covariate", "label") if kind in found) or tuple(found)
+
+
+def _repair(fact: Finding) -> str:
+    if fact.kind == "missing column":
+        return f"First add column {fact.column!r} to the other table, or leave it out."
+    return f"First write column {fact.column!r} in the same way in both tables."
+
+
+def _next_steps(
+    findings: Sequence[Finding],
+    case: CaseVerdict,
+    remedy: str,
+    effective_share: float,
+    noise: LabelNoise | None,
+    n_outside_rows: int,
+) -> list[str]:
+    asked = {test.kind for test in findings}
+    low, high = case.val_outside
+    steps = []
+    if n_outside_rows:
+        rows = "row" if n_outside_rows == 1 else f"{n_outside_rows:,} rows"
+        steps.append(f"Label more data like the {rows} listed as outside.")
+    if low < case.materiality <= high:
+        more = case.points_needed
+        way = "; features that separate better would help more than further rows."
+        if more and more > case.points:
+            way = f": about {more:,} validation rows would decide (now {case.points:,})."
+        told = "Whether material parts lie outside the training data cannot be told yet"
+        steps.append(told + way)
+    if effective_share < FEW_EFFECTIVE and remedy != "plain":
+        steps.append(
+            f"Weighted, the training rows are worth only {percent(effective_share)} of their "
+            "number. Prefer a method that shrinks weights, or collect validation rows."
+        )
+    if noise is not None and noise.train_interval[0] > max(0.02, noise.val_interval[1]):
+        steps.append(
+            f"{percent(noise.train)} of confidently predicted training labels are contradicted, "
+            f"against {percent(noise.val)} in validation: training labels are noisy. Have the "
+            "listed ones checked."
+        )
+    elif noise is not None and noise.train_interval[0] > 0.05:
+        steps.append(
+            f"{percent(noise.train)} of training labels are contradicted even where the model is "
+            "confident: have a look at the suspects."
+        )
+    if "label" not in asked:
+        steps.append(
+            "Too few labelled validation rows lie inside the training data (at least 8 are needed) "
+            "to tell whether labels have shifted too."
+            if "class prior" in asked
+            else "Label validation rows (at least 8) to learn whether labels have shifted too."
+        )
+    return steps
+
+
+def python_code(
+    remedy: str,
+    *,
+    text: bool,
+    labels: bool,
+    val_labels: bool,
+    frame: bool,
+    facts: Sequence[Finding] = (),
+) -> str:
+    """Lines that train as advised, with boosted trees and an encoder where there is text.
 
     Parameters
     ----------
-    split : SupportSplit
-    z_train, z_val : arrays of shape (n, d) and (m, d)
-        The points, for the second direction: training rows in cells of k-means, and how often
-        inside validation points visit each.
-    materiality : float, default=0.1
-        Shares below it count as none; less of it needs more validation points.
-    negligible : float, default=0.1
-        The test distribution is absent from a set of cells where it visits them at less than so
-        much of the training rate.
-    confidence : float, default=0.95
-    n_cells : int, default=8
-        More cells see smaller parts and need more validation points.
-    random_state : int, default=0
+    remedy : str
+        Of :class:`Recommendation`.
+    text : bool
+        Whether any column holds text.
+    labels, val_labels : bool
+        Whether training and validation rows have them.
+    frame : bool
+        Whether the tables are data frames.
+    facts : sequence of Finding
+        Columns of another unit are converted, and those that cannot be compared are left out.
     """
-    for name, value in (("materiality", materiality), ("negligible", negligible)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie between 0 and 1, got {value}")
-    p_value = _numpy(split.p_value)
-    share, cell = _cells(_numpy(z_train), _numpy(z_val), n_cells, random_state)
-    visits = np.bincount(cell[p_value > ORDINARY], minlength=len(share))  # (c,)
-
-    def bounds(times: int) -> tuple[Bounds, Bounds]:
-        """Both pairs of bounds, had every point been seen so many times."""
-        more = SupportSplit(
-            inside=np.repeat(_numpy(split.inside), times),
-            p_value=np.repeat(p_value, times),
-            p_values=split.p_values,
-        )
-        low, high = support_share(more, confidence=confidence).interval
-        tail = (1 - confidence) / 2
-        return (1 - high, 1 - low), _unvisited(share, visits * times, negligible, tail)
-
-    def cases(found: tuple[Bounds, Bounds]) -> tuple[str, ...]:
-        val, train = (_answers(bound, materiality) for bound in found)
-        return tuple(CASES[a, b] for a in val for b in train)
-
-    now = bounds(1)
-    possible, m = cases(now), len(p_value)
-    needed: int | None = m
-    if len(possible) > 1:
-        needed = next((m * times for times in FURTHER if len(cases(bounds(times))) == 1), None)
-    case = possible[0] if len(possible) == 1 else "cannot tell"
-    return CaseVerdict(case, possible, *now, materiality, needed, m)
-
-
-def _answers(bound: Bounds, materiality: float) -> list[bool]:
-    """Whether a share is material: yes, no, or either."""
-    low, high = bound
-    return [True] if low >= materiality else [False] if high < materiality else [False, True]
-
-
-def _cells(
-    z_train: NDArray[np.float64], z_val: NDArray[np.float64], count: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Share of training rows in each cell, (c,), and the cell of each validation point, (m,)."""
-    count = min(count, len(np.unique(z_train[:1_000], axis=0)))
-    some = np.random.default_rng(seed).permutation(len(z_train))[:5_000]  # enough for centres
-    means = KMeans(count, n_init=3, random_state=seed).fit(np.asarray(z_train[some], dtype=float))
-    own = means.predict(np.asarray(z_train, dtype=float))
-    share = np.bincount(own, minlength=count) / len(own)
-    return share, means.predict(np.asarray(z_val, dtype=float))
-
-
-def _unvisited(
-    share: NDArray[np.float64],  # (c,)
-    visits: NDArray[np.int64],  # (c,)
-    negligible: float,
-    tail: float,
-) -> Bounds:
-    """Bounds of the training share in cells that inside validation points hardly visit.
-
-    The least visited cells together, as many as their common rate allows, are surely unvisited;
-    cells that are surely visited bound the rest. Each of the c bounds errs with ``tail`` / c.
-    """
-    m, cells = int(visits.sum()), len(share)
-    if m == 0:
-        return 0.0, 1.0
-    order = np.argsort(visits / np.maximum(share, 1e-12), kind="stable")
-    low = 0.0
-    for k in range(1, cells + 1):
-        together, part = int(visits[order[:k]].sum()), float(share[order[:k]].sum())
-        if binomial_interval(together, m, tail / cells)[1] < negligible * part:
-            low = part
-    surely = [
-        binomial_interval(int(visits[c]), m, tail / cells)[0] >= negligible * share[c]
-        for c in range(cells)
-    ]
-    return low, max(low, 1.0 - float(share[np.array(surely)].sum()))
+    if not labels:
+        return ""
+    weighted = remedy in ("giw", "weighting")
+    fit = ["model.fit(X, y)"]
+    if remedy == "class weights":
+        step = "histgradientboostingclassifier__" * text
+        fit = ["new, old = (", "    pd.Series(side).value_counts(normalize=True)",
+               "    for side in (y_val, y)", ")", "weight = pd.Series(y).map(new / old).fillna(0)",
+               f"model.fit(X, y, {step}sample_weight=weight)"]  # fmt: skip
+    elif weighted:
+        more = ", y_val=y_val" * val_labels
+        fit = ["model = giw.ReweightedClassifier(model)", f"model.fit(X, y, X_val=X_val{more})"]
+    elif val_labels:
+        rows = "pd.concat" if frame else "np.concatenate"
+        fit = ["model.fit(", f"    {rows}([X, X_val]),", "    np.concatenate([y, y_val]),", ")"]
+    lost = [f.column for f in facts if f.kind in ("missing column", "type")]
+    before = [f"X, X_val = (t.drop(columns={lost}, errors='ignore') for t in (X, X_val))"]
+    before = before * bool(lost and frame)
+    before += [f"X_val = X_val.assign(**{{{f.column!r}: X_val[{f.column!r}] / {f.factor:g}}})"
+               for f in facts if f.kind == "unit" and frame]  # fmt: skip
+    model = ["model = HistGradientBoostingClassifier()"]
+    imports = ["from sklearn.ensemble import HistGradientBoostingClassifier"]
+    if text:
+        imports += ["from sklearn.pipeline import make_pipeline",
+                    "from sklearn.preprocessing import FunctionTransformer",
+                    "from giw.tables import Encoder"]  # fmt: skip
+        model += ["encoder = Encoder().fit(X, X_val)",
+                  "encode = FunctionTransformer(encoder.transform)",
+                  "model = make_pipeline(encode, model)"]  # fmt: skip
+    used = "\n".join(fit)
+    uses = {"giw": "import giw", "np": "import numpy as np", "pd": "import pandas as pd"}
+    head = [line for name, line in uses.items() if f"{name}." in used]
+    return "\n".join([*head, *imports, "", *before, *model, *fit])

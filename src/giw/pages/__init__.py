@@ -1,29 +1,26 @@
-"""Pages, figures and tables that a person opens."""
+"""Pages, figures and tables that a person opens; what draws is loaded when it is first used."""
 
-from giw.pages.figures import learning_curves, save, split_histogram, trial_dots
-from giw.pages.page import Listing, Page, Picture, Section, render_page, write_page
-from giw.pages.tables import (
-    Row,
-    in_one_sentence,
-    latex_table,
-    markdown_table,
-    rich_table,
-    summarize,
-    text_table,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from giw.pages.figures import learning_curves, save, split_histogram, trial_dots
+    from giw.pages.page import Page, Picture, Section, render_page, write_page
+    from giw.pages.tables import in_one_sentence, markdown_table, summarize, text_table
+
+FILE_OF = {
+    **dict.fromkeys(("learning_curves", "save", "split_histogram", "trial_dots"), "figures"),
+    **dict.fromkeys(("Page", "Picture", "Section", "render_page", "write_page"), "page"),
+    **dict.fromkeys(("in_one_sentence", "markdown_table", "summarize", "text_table"), "tables"),
+}
 __all__ = [
-    "Listing",
     "Page",
     "Picture",
-    "Row",
     "Section",
     "in_one_sentence",
-    "latex_table",
     "learning_curves",
     "markdown_table",
     "render_page",
-    "rich_table",
     "save",
     "split_histogram",
     "summarize",
@@ -31,3 +28,9 @@ __all__ = [
     "trial_dots",
     "write_page",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in FILE_OF:
+        raise AttributeError(f"module 'giw.pages' has no attribute {name!r}")
+    return getattr(import_module(f"giw.pages.{FILE_OF[name]}"), name)

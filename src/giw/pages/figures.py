@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -25,7 +26,7 @@ from giw.writing import write_whole
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
 FONT = 12.0
-LONG = 18  # letters of a name beside a line; more would leave no room for the line
+LONG = 18  # letters of a name beside the axes; more would leave no room for the lines
 
 
 def learning_curves(
@@ -50,22 +51,21 @@ def learning_curves(
         method: as_accuracies(value, f"curves[{method!r}]", ndim=2)
         for method, value in curves.items()
     }
-    figure, axes = _figure()
-    ends: list[tuple[float, str, str]] = []
+    figure, axes = new_figure()
+    ends: dict[str, float] = {}
     longest = max(value.shape[1] for value in values.values())
     for method, style in styles_of(values).items():
-        mean = draw_curve(axes, 100 * values[method], style, main=method == "giw")
-        ends.append((float(mean[-1]), name_of(method), style.color))
+        ends[method] = draw_curve(axes, 100 * values[method], style, main=method == "giw")[-1]
     axes.set_xlim(1 if longest > 1 else 0.5, max(longest, 1.5))
     low, high = axes.get_ylim()
     axes.set_ylim(max(low, 0), min(high, 100.5))  # a band may leave the scale, accuracy cannot
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    if longest > 1:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    else:
-        axes.set_xticks([1])
-    _label_line_ends(figure, axes, ends)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+    # named in the order in which the lines end
+    lines = {method: line for method, line in zip(values, axes.lines, strict=True)}
+    order = sorted(values, key=lambda method: -ends[method])
+    name(axes, [lines[m] for m in order], [_short(name_of(m)) for m in order], beside=True)
     return settled(figure)
 
 
@@ -79,15 +79,14 @@ def draw_curve(
     epochs = percent.shape[1]
     shown = np.arange(epochs - 1, -1, -thin)[::-1]
     mean = percent.mean(axis=0)
-    axes.plot(
-        shown + 1,
-        mean[shown],
-        color=style.color,
-        linestyle=style.dash,
-        linewidth=2.4 if main else 1.7,
-        marker="o" if epochs == 1 else "",
-        zorder=3 if main else 2,
-    )
+    width, front = (2.4, 3) if main else (1.7, 2)
+    look: dict[str, Any] = {
+        "color": style.color,
+        "linestyle": style.dash,
+        "linewidth": width,
+        "zorder": front,
+    }
+    axes.plot(shown + 1, mean[shown], marker="o" if epochs == 1 else "", **look)
     if len(percent) > 1:
         std = percent.std(axis=0, ddof=1)
         low, high = (mean - std)[shown], (mean + std)[shown]
@@ -133,50 +132,29 @@ def split_histogram(
             "inside must be true or false for each point; cut a posterior at 0.5 first"
         )
     member = member.astype(bool)
-    figure, axes = _figure()
+    figure, axes = new_figure()
     low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:  # p-values: bars at round numbers
         low, high = 0.0, 1.0
-    axes.hist(
-        [values[member], values[~member]],
-        bins=np.linspace(low, high if high > low else low + 1, bins + 1).tolist(),
-        stacked=True,
-        color=[BLUE, VERMILION],
-        rwidth=0.9,
-        label=[f"{groups[0]} ({member.sum()})", f"{groups[1]} ({(~member).sum()})"],
-    )
-    axes.margins(y=0.22)  # room for the legend and the words at the threshold
+    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
+    sides = [values[member], values[~member]]
+    bars = axes.hist(sides, edges.tolist(), stacked=True, color=[BLUE, VERMILION], rwidth=0.9)[2]
+    axes.margins(y=0.22)  # room for the words at the threshold
     if threshold is not None:
         axes.axvline(threshold, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
         cut = f"{threshold:g}".replace("-", "−")
         on_the_left = threshold <= (low + high) / 2  # the words go where there is room
+        words = f"cut at {cut}, inside →" if on_the_left else f"← outside, cut at {cut}"
         axes.annotate(
-            f"cut at {cut}, inside →" if on_the_left else f"← outside, cut at {cut}",
-            (threshold, 0.97),
-            xycoords=("data", "axes fraction"),
-            xytext=(6 if on_the_left else -6, 0),
-            textcoords="offset points",
-            ha="left" if on_the_left else "right",
-            va="top",
-            color=INK,
-            fontsize=FONT - 1,
-        )
+            words, (threshold, 0.97), xycoords=("data", "axes fraction"), va="top",
+            xytext=(6 if on_the_left else -6, 0), textcoords="offset points",
+            ha="left" if on_the_left else "right", color=INK, fontsize=FONT - 1,
+        )  # fmt: skip
     axes.set_xlabel(xlabel)
     axes.set_ylabel("validation points")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    legend = axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1.0),
-        ncols=2,
-        frameon=False,
-        fontsize=FONT - 1,
-        labelcolor=INK,
-        borderaxespad=0.2,
-        handlelength=1.0,
-        columnspacing=1.4,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    named = zip(groups, sides, strict=True)
+    name(axes, bars, [f"{group} ({len(side)})" for group, side in named])
     return settled(figure)
 
 
@@ -193,33 +171,19 @@ def trial_dots(accuracy: Mapping[str, ArrayLike]) -> Figure:
     values = as_paired(accuracy)
     order = sorted(values, key=lambda method: float(values[method].mean()))
     styles = styles_of(values)
-    figure, axes = _figure(height=1.1 + 0.45 * len(order))
+    figure, axes = new_figure(height=1.1 + 0.45 * len(order))
     height = np.arange(len(order))
     percent = 100 * np.stack([values[method] for method in order])  # (methods, trials)
     axes.plot(percent, height, color=INK, alpha=0.3, linewidth=0.8, zorder=1)
     for y, method in enumerate(order):
-        color = styles[method].color
-        axes.scatter(
-            percent[y],
-            np.full(percent.shape[1], y),
-            s=34,
-            color=color,
-            alpha=0.75,
-            linewidth=0,
-            zorder=2,
-        )
-        mean = float(percent[y].mean())
+        color, mean = styles[method].color, float(percent[y].mean())
+        dots = np.full(percent.shape[1], y)
+        axes.scatter(percent[y], dots, s=34, color=color, alpha=0.75, linewidth=0, zorder=2)
         axes.plot([mean, mean], [y - 0.28, y + 0.28], color=color, linewidth=2.6, zorder=3)
         axes.annotate(
-            f"{mean:.1f}",
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=color,
-            fontweight="bold",
-        )
+            f"{mean:.1f}", (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            textcoords="offset points", va="center", color=color, fontweight="bold",
+        )  # fmt: skip
     axes.set_ylim(-0.6, len(order) - 0.4)
     axes.set_yticks(height)
     axes.set_yticklabels([name_of(method) for method in order], parse_math=False)
@@ -258,13 +222,23 @@ def svg_bytes(figure: Figure) -> bytes:
     return out.getvalue()
 
 
-def _figure(height: float = SIZE[1]) -> tuple[Figure, Axes]:
+def new_figure(height: float = SIZE[1]) -> tuple[Figure, Axes]:
     """An empty figure in the house look."""
     figure = Figure(figsize=(SIZE[0], height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     dress(axes)
     return figure, axes
+
+
+def name(axes: Axes, drawn: Any, names: Sequence[str], *, beside: bool = False) -> None:
+    """A legend above the axes, or beside them, in plain letters."""
+    at = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {
+        "loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": len(names)
+    }  # fmt: skip
+    legend = axes.legend(drawn, names, frameon=False, fontsize=FONT - 1, labelcolor=INK, **at)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def dress(axes: Axes, size: float = FONT) -> None:
@@ -286,52 +260,5 @@ def settled(figure: Figure) -> Figure:
     return figure
 
 
-def _label_line_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Name each line at its end, names moved apart where lines end close together."""
-    ends = sorted(ends)
-    low, high = axes.get_ylim()
-    line_height = 1.35 * FONT / 72 / (0.8 * figure.get_figheight()) * (high - low)
-    heights = spread([value for value, _, _ in ends], gap=line_height, low=low, high=high)
-    for (value, name, color), height in zip(ends, heights, strict=True):
-        axes.annotate(
-            name if len(name) <= LONG else name[: LONG - 1] + "…",
-            (1.0, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(1.03, height),
-            textcoords=("axes fraction", "data"),
-            va="center",
-            color=color,
-            fontsize=FONT,
-            fontweight="bold",
-            parse_math=False,
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": color,
-                "linewidth": 0.7,
-                "shrinkA": 0,
-                "shrinkB": 0,
-                "relpos": (0, 0.5),  # from the end of the line to the left of the name
-            },
-        )
-
-
-def spread(
-    positions: Sequence[float], *, gap: float, low: float = -np.inf, high: float = np.inf
-) -> list[float]:
-    """Sorted positions moved as little as possible (least squares) to lie ``gap`` apart.
-
-    Subtracting ``gap`` times the rank turns the condition into monotonicity, so this is isotonic
-    regression, by pooling neighbours that violate it; clipping its solution is the solution between
-    bounds. Too many positions for the bounds run over the upper one.
-    """
-    blocks: list[tuple[float, int]] = []  # (mean, size)
-    for rank, position in enumerate(positions):
-        mean, size = position - gap * rank, 1
-        while blocks and blocks[-1][0] > mean:
-            last, count = blocks.pop()
-            mean, size = (mean * size + last * count) / (size + count), size + count
-        blocks.append((mean, size))
-    levels = [mean for mean, size in blocks for _ in range(size)]
-    top = max(low, high - gap * (len(levels) - 1))
-    return [min(max(level, low), top) + gap * rank for rank, level in enumerate(levels)]
+def _short(text: str) -> str:
+    return text if len(text) <= LONG else text[: LONG - 1] + "…"

@@ -13,17 +13,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 import giw
-from giw.pages.figures import png_bytes, svg_bytes
-from giw.pages.style import INK, LINE, styles_of
-from giw.pages.tables import MEANING, Row, Sheet
+from giw.pages.style import INK, LINE
+from giw.pages.tables import Sheet
 from giw.writing import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -47,21 +49,14 @@ class Picture:
     @cached_property
     def svg(self) -> bytes:
         """The figure as SVG, drawn once for page and file."""
+        from giw.pages.figures import svg_bytes
+
         return svg_bytes(self.figure)
 
 
 @dataclass(frozen=True)
-class Listing:
-    """A list of things with words about them: names of columns, rows, and a note beneath."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Section:
-    """A part of the page; whatever is left empty is left out.
+    """A part of the page, shown in this order; whatever is left empty is left out.
 
     Parameters
     ----------
@@ -69,35 +64,29 @@ class Section:
     text : sequence of str
         Paragraphs in plain words.
     pictures : sequence of Picture
-    rows : sequence of Row
-        A table of methods, as :func:`giw.pages.summarize` gives it, with its meaning beneath.
+    sheets : sequence of Sheet
+        Tables.
     facts : mapping of str to str
         Short facts in two columns, such as sizes of data sets.
+    code : str
+        Lines to copy into a program.
     details : sequence of str
         Paragraphs for the curious, folded away on the screen and open on paper.
     details_title : str
         What one clicks on to unfold them.
-    sheets : sequence of Sheet
-        Tables, after text and pictures.
     part : str
         The part of the page that it belongs to; the index shows it.
-    listing : Listing, optional
-        A table of words.
-    code : str
-        Lines to copy into a program.
     """
 
     title: str
     text: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
-    rows: Sequence[Row] = ()
+    sheets: Sequence[Sheet] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
     details: Sequence[str] = ()
     details_title: str = "More about this"
-    sheets: Sequence[Sheet] = ()
     part: str = ""
-    listing: Listing | None = None
-    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -140,22 +129,14 @@ def render_page(page: Page) -> str:
     )
     pictures = [picture for section in page.sections for picture in section.pictures]
     drawn = {id(p): _embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
+    numbered = enumerate(page.sections, start=1)
     return environment.get_template("page.html").render(
         page=page,
-        parts=_parts(page.sections),
+        parts=[(part, list(of_part)) for part, of_part in groupby(numbered, lambda s: s[1].part)],
         drawn=lambda picture: drawn[id(picture)],
-        color_of=lambda method: styles_of([method])[method].color,
-        meaning=MEANING,
+        markup=Markup,
         version=giw.__version__,
     )
-
-
-def _parts(sections: Sequence[Section]) -> list[tuple[str, list[tuple[int, Section]]]]:
-    """Neighbouring sections of one part, each with its number."""
-    return [
-        (part, list(members))
-        for part, members in groupby(enumerate(sections, start=1), key=lambda s: s[1].part)
-    ]
 
 
 def write_page(page: Page, path: str | Path) -> Path:
@@ -169,6 +150,8 @@ def write_page(page: Page, path: str | Path) -> Path:
 def _embed(picture: Picture, prefix: str) -> Markup:
     marks = picture.svg.count(b"<use") + picture.svg.count(b"<path")
     if marks > MANY:
+        from giw.pages.figures import png_bytes
+
         data = base64.b64encode(png_bytes(picture.figure, dpi=160)).decode()
         return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(data, picture.alt)
     return Markup(inline_svg(picture.svg, alt=picture.alt, prefix=prefix))
@@ -184,24 +167,23 @@ def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
     for element in root.iter():
         for key, value in element.attrib.items():
             if key == "id":
-                element.set(key, prefix + value)
+                value = prefix + value
             elif key == f"{{{XLINK}}}href" and value.startswith("#"):
-                element.set(key, f"#{prefix}{value[1:]}")
+                value = f"#{prefix}{value[1:]}"
             else:
-                value = re.sub(r"url\(#", f"url(#{prefix}", value)
+                value = value.replace("url(#", f"url(#{prefix}")
                 value = value.replace(INK, "currentColor").replace(LINE, "var(--grid)")
                 if key == "d":  # a hundredth of a point is finer than any screen
                     value = re.sub(r"\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", value)
                     value = " ".join(value.split())
-                element.set(key, value)
+            element.set(key, value)
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in {f"{{{SVG}}}style", f"{{{SVG}}}metadata"}:
                 parent.remove(child)
     for key in ("width", "height"):
         root.attrib.pop(key, None)
-    root.set("role", "img")
-    root.set("aria-label", alt)
+    root.attrib |= {"role": "img", "aria-label": alt}
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     return ElementTree.tostring(root, encoding="unicode")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape as html_escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rich.table import Table
-from rich.text import Text
 from scipy import stats
 
 from giw.checks import as_array
-from giw.pages.style import name_of
+from giw.pages.style import BLUE, GREY, name_of, styles_of
 
 # Cells --------------------------------------------------------------------------------------------
 
@@ -22,11 +21,15 @@ STAR = "*"  # plain text has no bold letters
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell: what it says, whether it is set in bold, and whether it is there at all."""
+    """One cell: what it says, whether it is set in bold, and whether it is there at all.
+
+    ``drawn`` is SVG that stands before the text where the table is part of a page.
+    """
 
     text: str
     bold: bool = False
     missing: bool = False
+    drawn: str = ""
 
 
 MISSING = Entry("missing", missing=True)
@@ -84,41 +87,47 @@ class Sheet:
         """All rows, whatever their group."""
         return [row for group in self.groups for row in group.rows]
 
-    @property
-    def has_bold(self) -> bool:
-        """Whether any cell is set in bold."""
-        return any(entry.bold for row in self.rows for entry in row)
-
 
 def entries(*texts: str) -> list[Entry]:
     """Plain cells."""
     return [Entry(text) for text in texts]
 
 
+def small_bars(shares: Sequence[tuple[float, float]], *, alt: str) -> str:
+    """Histograms of two sides over the same bins as SVG: training grey, validation blue.
+
+    ``alt`` says in words what they show.
+    """
+    highest = max(1e-12, *map(max, shares))
+    width = 116 / len(shares)
+    bars = "".join(
+        f'<rect x="{2 + width * (j + 0.5 * side):.1f}" y="{32 - 30 * share / highest:.1f}" '
+        f'width="{0.44 * width:.1f}" height="{30 * share / highest:.1f}" fill="{color}"/>'
+        for j, pair in enumerate(shares)
+        for side, (share, color) in enumerate(zip(pair, (GREY, BLUE), strict=True))
+    )
+    line = '<path d="M0 32.5H120" stroke="currentColor" stroke-width="0.7"/>'
+    words = f'role="img" aria-label="{html_escape(alt)}"'
+    return f'<svg viewBox="0 0 120 34" width="120" height="34" {words}>{bars}{line}</svg>'
+
+
 def text_sheet(sheet: Sheet) -> str:
     """The table in plain text; a star marks what other formats set in bold."""
-
-    def shown(entry: Entry) -> str:
-        return entry.text + (f" {STAR}" if entry.bold else "")
-
-    # Where bold cells have a star, the others keep its place free, so that numbers line up
-    def padded(column: int, entry: Entry) -> str:
-        return shown(entry) + ("  " if stars[column] and not entry.bold else "")
-
     columns = range(len(sheet.head))
     stars = [any(row[c].bold for row in sheet.rows) for c in columns]
-    inset = "  " if any(group.label for group in sheet.groups) else ""
-    lines = [[inset + row[0].text, *(padded(c, row[c]) for c in columns[1:])] for row in sheet.rows]
-    heads = [
-        sheet.head[0],
-        *(h + ("  " if stars[c + 1] else "") for c, h in enumerate(sheet.head[1:])),
-    ]
-    widths = [max(len(line[c]) for line in [heads, *lines]) for c in columns]
+    inset = "  " * any(group.label for group in sheet.groups)
+
+    # Where bold cells have a star, the others keep its place free, so that numbers line up
+    def shown(column: int, entry: Entry) -> str:
+        return entry.text + (f" {STAR}" if entry.bold else "  " * (stars[column] and column > 0))
+
+    head = [shown(c, Entry(name)) for c, name in enumerate(sheet.head)]
+    lines = [[inset * (c == 0) + shown(c, row[c]) for c in columns] for row in sheet.rows]
+    widths = [max(len(line[c]) for line in [head, *lines]) for c in columns]
 
     def laid(cells: Sequence[str]) -> str:
         sides = zip(cells, widths, sheet.align, strict=True)
-        laid = (c.rjust(w) if side == "r" else c.ljust(w) for c, w, side in sides)
-        return "  ".join(laid).rstrip()
+        return "  ".join(f"{c:{'>' if side == 'r' else '<'}{w}}" for c, w, side in sides).rstrip()
 
     body: list[str] = []
     remaining = iter(lines)
@@ -126,66 +135,62 @@ def text_sheet(sheet: Sheet) -> str:
         body += [group.label] if group.label else []
         body += [laid(next(remaining)) for _ in group.rows]
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    notes = [*([f"{STAR} set in bold elsewhere."] if sheet.has_bold else []), *sheet.notes]
+    notes = [f"{STAR} set in bold elsewhere."] * any(stars) + [*sheet.notes]
     title = [sheet.title] if sheet.title else []
-    return "\n".join([*title, rule, laid(heads), rule, *body, rule, *notes]) + "\n"
+    return "\n".join([*title, rule, laid(head), rule, *body, rule, *notes]) + "\n"
 
 
 def markdown_sheet(sheet: Sheet, level: int = 3) -> str:
     """The table in Markdown with its title as a heading and its notes beneath."""
 
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
     def shown(entry: Entry) -> str:
-        text = escape(entry.text, MARKDOWN)
-        return f"**{text}**" if entry.bold else f"*{text}*" if entry.missing else text
+        sign = "**" if entry.bold else "*" if entry.missing else ""
+        return f"{sign}{escape(entry.text, MARKDOWN)}{sign}"
 
     lines = [f"{'#' * level} {escape(sheet.title, MARKDOWN)}", ""] if sheet.title else []
-    lines += [_bars(escape(head, MARKDOWN) for head in sheet.head)]
-    lines += [_bars("---:" if side == "r" else "---" for side in sheet.align)]
+    lines += [line(escape(head, MARKDOWN) for head in sheet.head)]
+    lines += [line("---:" if side == "r" else "---" for side in sheet.align)]
     for group in sheet.groups:
         if group.label:
             label = f"*{escape(group.label, MARKDOWN)}*"
-            lines += [_bars([label, *[""] * (len(sheet.head) - 1)])]
-        lines += [_bars(map(shown, row)) for row in group.rows]
+            lines += [line([label, *[""] * (len(sheet.head) - 1)])]
+        lines += [line(map(shown, row)) for row in group.rows]
     for note in sheet.notes:
         lines += ["", escape(note, MARKDOWN)]
     return "\n".join(lines) + "\n"
 
 
-def _bars(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def latex_sheet(sheet: Sheet) -> str:
     """The table in LaTeX, a floating one with caption and label (packages booktabs, graphicx)."""
 
-    def shown(entry: Entry) -> str:
-        text = escape(entry.text, LATEX)
-        if entry.bold:
-            return rf"\textbf{{{text}}}"
-        return rf"\textit{{{text}}}" if entry.missing else text
+    def line(cells: Iterable[str]) -> str:
+        return " & ".join(cells) + r" \\"
 
-    caption = ". ".join([sheet.title.rstrip("."), *(note.rstrip(".") for note in sheet.notes)])
+    def shown(entry: Entry) -> str:
+        style = "textbf" if entry.bold else "textit" if entry.missing else ""
+        text = escape(entry.text, LATEX)
+        return rf"\{style}{{{text}}}" if style else text
+
     lines: list[str] = []
     if sheet.title:
+        caption = ". ".join(text.rstrip(".") for text in (sheet.title, *sheet.notes))
         lines += [r"\begin{table}", r"\centering\footnotesize"]
         lines += [rf"\caption{{{escape(caption, LATEX)}.}}", rf"\label{{tab:{sheet.name}}}"]
     shrunk = len(sheet.head) > WIDE
-    lines += [r"\resizebox{\textwidth}{!}{%"] if shrunk else []
+    lines += [r"\resizebox{\textwidth}{!}{%"] * shrunk
     lines += [rf"\begin{{tabular}}{{{sheet.align}}}", r"\toprule"]
-    lines += [_ampersands(escape(head, LATEX) for head in sheet.head)]
+    lines += [line(escape(head, LATEX) for head in sheet.head)]
     for group in sheet.groups:
         lines += [r"\midrule"]
         if group.label:
-            label = escape(group.label, LATEX)
-            lines += [rf"\multicolumn{{{len(sheet.head)}}}{{l}}{{\textit{{{label}}}}} \\"]
-        lines += [_ampersands(map(shown, row)) for row in group.rows]
-    lines += [r"\bottomrule", r"\end{tabular}" + ("}" if shrunk else "")]
-    lines += [r"\end{table}"] if sheet.title else []
-    return "\n".join(lines) + "\n"
-
-
-def _ampersands(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
+            label = rf"\textit{{{escape(group.label, LATEX)}}}"
+            lines += [line([rf"\multicolumn{{{len(sheet.head)}}}{{l}}{{{label}}}"])]
+        lines += [line(map(shown, row)) for row in group.rows]
+    lines += [r"\bottomrule", r"\end{tabular}" + "}" * shrunk]
+    return "\n".join([*lines, *[r"\end{table}"] * bool(sheet.title)]) + "\n"
 
 
 MARKDOWN = {c: f"\\{c}" for c in "\\`*_{}[]<>#|~"} | {"\n": " ", "\r": " "}
@@ -265,17 +270,9 @@ class Row:
             return "best"
         if self.p_value is None:
             return "not tested"
-        p = (
-            "p < 0.001"
-            if self.p_value < 0.001
-            else f"p = {self.p_value:.{_decimals(self.p_value)}f}"
-        )
+        digits = 3 if self.p_value < 0.1 else 2  # two would blur a small one, or the level itself
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.{digits}f}"
         return f"tied, {p}" if self.tied else p
-
-
-def _decimals(p_value: float) -> int:
-    """Two decimals, or three where two would blur a small p-value or the level itself."""
-    return 3 if p_value < 0.1 else 2
 
 
 def summarize(accuracy: Mapping[str, ArrayLike]) -> list[Row]:
@@ -301,17 +298,10 @@ def summarize(accuracy: Mapping[str, ArrayLike]) -> list[Row]:
     rows = []
     for method, values in trials.items():
         p_value = None if method == best else paired_p_value(trials[best], values)
-        rows.append(
-            Row(
-                method=method,
-                mean=float(values.mean()),
-                std=float(values.std(ddof=1)) if len(values) > 1 else None,
-                n=len(values),
-                best=method == best,
-                tied=p_value is not None and p_value >= LEVEL,
-                p_value=p_value,
-            )
-        )
+        std = float(values.std(ddof=1)) if len(values) > 1 else None
+        tied = p_value is not None and p_value >= LEVEL
+        mean = float(values.mean())
+        rows.append(Row(method, mean, std, len(values), method == best, tied, p_value))
     return rows
 
 
@@ -332,29 +322,21 @@ def in_one_sentence(rows: Sequence[Row], method: str = "giw", digits: int = 1) -
     by_method = {row.method: row for row in rows}
     if method not in by_method:
         raise ValueError(f"no method {method!r} in the table, which holds {sorted(by_method)}")
-    row = by_method[method]
-    best = next(other for other in rows if other.best)
+    row, best = by_method[method], next(other for other in rows if other.best)
     right = f"{row.name} gets {100 * row.mean:.{digits}f} % of the test set right"
+    gap = f"{100 * (best.mean - row.mean):.{digits}f} points less than {best.name}"
     if row.n == 1:
-        place = "the most of all methods" if row.best else _gap(row, best, digits)
+        place = "the most of all methods" if row.best else gap
         return f"{right}, {place}; a single trial cannot say whether that is chance."
-    right = f"{right}, on average over {row.n} trials"
-    if row.best:
-        tied = [other.name for other in rows if other.tied]
-        if tied:
-            return f"{right}: the most of all methods, though not told apart from {_listed(tied)}."
-        return f"{right}: significantly more than every other method."
-    if row.tied:
-        return f"{right}: {_gap(row, best, digits)}, though not told apart from it."
-    return f"{right}: {_gap(row, best, digits)}, a significant difference."
-
-
-def _gap(row: Row, best: Row, digits: int) -> str:
-    return f"{100 * (best.mean - row.mean):.{digits}f} points less than {best.name}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    tied = [other.name for other in rows if other.tied]
+    if row.best and tied:
+        names = " and ".join(filter(None, [", ".join(tied[:-1]), tied[-1]]))
+        place = f"the most of all methods, though not told apart from {names}"
+    elif row.best:
+        place = "significantly more than every other method"
+    else:
+        place = gap + (", though not told apart from it" * row.tied or ", a significant difference")
+    return f"{right}, on average over {row.n} trials: {place}."
 
 
 SHAPES = {1: "one number per trial", 2: "shape (trials, epochs); one trial has shape (1, epochs)"}
@@ -377,10 +359,7 @@ def as_paired(accuracy: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64
     """One accuracy per trial for each method, as many for one method as for the other."""
     if not accuracy:
         raise ValueError("accuracy is empty: pass at least one method")
-    trials = {
-        method: as_accuracies(values, f"accuracy[{method!r}]", ndim=1)
-        for method, values in accuracy.items()
-    }
+    trials = {m: as_accuracies(a, f"accuracy[{m!r}]", ndim=1) for m, a in accuracy.items()}
     sizes = {method: len(values) for method, values in trials.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(
@@ -390,33 +369,20 @@ def as_paired(accuracy: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64
     return trials
 
 
-HEAD = ("method", "test accuracy (%)", "against the best")
-
-
-def _cells(row: Row, digits: int) -> tuple[str, str, str]:
-    return row.name, row.accuracy(digits), row.verdict
-
-
-def rich_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1) -> Table:
-    """The table for a terminal, best and tied ones in bold."""
-    # Text, not str: a method called "[red]" is a name and no markup
-    table = Table(title=None if title is None else Text(title), title_justify="left")
-    table.add_column(HEAD[0])
-    table.add_column(HEAD[1], justify="right")
-    table.add_column(HEAD[2])
-    for row in rows:
-        style = "bold" if row.marked else ""
-        table.add_row(*(Text(cell, style=style) for cell in _cells(row, digits)))
-    return table
-
-
 def rows_sheet(rows: Sequence[Row], *, title: str = "", digits: int = 1) -> Sheet:
-    """The table of methods, best and tied accuracies in bold."""
-    lines = []
-    for row in rows:
-        name, accuracy, verdict = _cells(row, digits)
-        lines.append([Entry(name), Entry(accuracy, bold=row.marked), Entry(verdict)])
-    return Sheet("", title, HEAD, [Group("", lines)], align="lrl")
+    """The table of methods, best and tied accuracies in bold, in the colours of the figures."""
+    styles = styles_of(row.method for row in rows)
+    dot = '<svg viewBox="0 0 12 12" width="12" height="12"><circle cx="6" cy="6" r="6" fill="{}"/>'
+    lines = [
+        [
+            Entry(row.name, drawn=dot.format(styles[row.method].color) + "</svg>"),
+            Entry(row.accuracy(digits), bold=row.marked),
+            Entry(row.verdict),
+        ]
+        for row in rows
+    ]
+    head = ("method", "test accuracy (%)", "against the best")
+    return Sheet("", title, head, [Group("", lines)], align="lrl")
 
 
 def text_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1) -> str:
@@ -427,8 +393,3 @@ def text_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1
 def markdown_table(rows: Sequence[Row], *, digits: int = 1) -> str:
     """The table of methods in Markdown, best and tied accuracies in bold."""
     return markdown_sheet(rows_sheet(rows, digits=digits))
-
-
-def latex_table(rows: Sequence[Row], *, digits: int = 1) -> str:
-    """The table of methods in LaTeX (package booktabs), best and tied accuracies in bold."""
-    return latex_sheet(rows_sheet(rows, digits=digits))

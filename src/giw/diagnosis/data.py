@@ -10,110 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_labels
-from giw.diagnosis.facts import Fact, facts
+from giw.diagnosis.facts import facts
+from giw.diagnosis.findings import Finding
 from giw.tables import Encoder, Table, TableSample, as_table
 
 MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Training and validation points in the units of the user and in units of training spread.
-
-    Attributes
-    ----------
-    raw_train, raw_val : arrays of shape (n, d) and (m, d)
-    z_train, z_val : arrays of shape (n, d) and (m, d)
-        From :meth:`giw.tables.Encoder.transform`.
-    names : list of str
-        One per feature, such as ``age`` or ``town=Rome``.
-    columns : list of str
-        The column of the table that each feature was made from.
-    notes : tuple of str
-    levels_train, levels_val : arrays of shape (n, c) and (m, c)
-        From :meth:`giw.tables.Encoder.level_counts`.
-    train, val : Table
-        The columns that are compared; validation in the units of training.
-    facts : tuple of Fact
-        Of the tables as they came.
-    """
-
-    raw_train: Floats
-    raw_val: Floats
-    z_train: Floats
-    z_val: Floats
-    names: list[str]
-    columns: list[str]
-    notes: tuple[str, ...]
-    levels_train: Ints
-    levels_val: Ints
-    train: Table
-    val: Table
-    facts: tuple[Fact, ...] = ()
-
-    def together(self, train_rows: Ints, val_rows: Ints) -> tuple[Floats, Floats, list[str]]:
-        """Some rows of both sides by an encoder of both, and the column of each feature.
-
-        An encoder of training rows alone gives itself away: no training row has a category that it
-        does not know, and a model that tells the sides apart would learn that.
-        """
-        sides = [
-            Table({name: column[rows] for name, column in table.columns.items()}, table.source)
-            for table, rows in ((self.train, train_rows), (self.val, val_rows))
-        ]
-        both = {name: np.concatenate([s.columns[name] for s in sides]) for name in sides[0].columns}
-        encoder = Encoder().fit(Table(both))
-        return encoder.transform(sides[0]), encoder.transform(sides[1]), encoder.feature_columns_
-
-
-def as_features(
-    X: Any,
-    X_val: Any,
-    feature_names: Sequence[str] | None = None,
-    y: NDArray[Any] | None = None,
-    y_val: NDArray[Any] | None = None,
-) -> Features:
-    """Numbers from whatever came; facts are told of it, and what can be repaired is.
-
-    Columns that one table lacks, or that hold text in one and numbers in the other, are left out;
-    a column of another unit is converted to that of training.
-    """
-    train, val = (
-        as_table(value, name, column_names=feature_names)
-        for value, name in ((X, "X"), (X_val, "X_val"))
-    )
-    known: tuple[Fact, ...] = ()
-    if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
-        known = facts(train, val, y, y_val)  # else the encoder says what is wrong
-        lost = {f.column for f in known if f.kind in ("missing column", "type")}
-        if not set(train.names) - lost:
-            raise ValueError(
-                f"{train.source} and {val.source} have no column in common that can be compared"
-            )
-        by = {f.column: f.factor for f in known if f.kind == "unit"}
-        train, val = (
-            replace(table, columns={k: v for k, v in table.columns.items() if k not in lost})
-            for table in (train, val)
-        )
-        units = {k: v / by[k] if k in by else v for k, v in val.columns.items()}
-        val = replace(val, columns=units)
-    encoder = Encoder().fit(train, val)
-    return Features(
-        encoder.numbers(train),
-        encoder.numbers(val),
-        encoder.transform(train),
-        encoder.transform(val),
-        encoder.feature_names_,
-        encoder.feature_columns_,
-        (*train.notes, *val.notes, *encoder.notes_),
-        encoder.level_counts(train),
-        encoder.level_counts(val),
-        train,
-        val,
-        known,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,21 +39,106 @@ class Labels:
         if not self.both:
             return ()
         train, val = (side / side.sum() for side in (self.train_counts, self.val_counts))
-        told = zip(self.names, train.tolist(), val.tolist(), strict=True)
-        return tuple(told)
+        return tuple(zip(self.names, train.tolist(), val.tolist(), strict=True))
 
 
-def label_values(y: Any, y_val: Any, n: int, m: int) -> tuple[Any, Any]:
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Training and validation rows as tables and as numbers.
+
+    Attributes
+    ----------
+    train, val : Table
+        The columns that are compared; validation in the units of training.
+    z_train, z_val : arrays of shape (n, d) and (m, d)
+        From :meth:`giw.tables.Encoder.transform`.
+    levels_train, levels_val : arrays of shape (n, c) and (m, c)
+        From :meth:`giw.tables.Encoder.level_counts`, in the order of ``level_columns``.
+    columns : list of str
+        The column of the table that each feature was made from.
+    labels : Labels
+    facts : tuple of Finding
+        Of the tables as they came.
+    notes : tuple of str
+    """
+
+    train: Table
+    val: Table
+    z_train: Floats
+    z_val: Floats
+    levels_train: Ints
+    levels_val: Ints
+    level_columns: list[str]
+    columns: list[str]
+    labels: Labels
+    facts: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    def together(self, train_rows: Ints, val_rows: Ints) -> tuple[Floats, Floats, list[str]]:
+        """Some rows of both sides by an encoder of both, and the column of each feature.
+
+        An encoder of training rows alone gives itself away: no training row has a category that it
+        does not know, and a model that tells the sides apart would learn that.
+        """
+        sides = [rows_of(self.train, train_rows), rows_of(self.val, val_rows)]
+        both = {name: np.concatenate([s.columns[name] for s in sides]) for name in sides[0].columns}
+        encoder = Encoder().fit(Table(both))
+        return encoder.transform(sides[0]), encoder.transform(sides[1]), encoder.feature_columns_
+
+
+def rows_of(table: Table, rows: Ints) -> Table:
+    """Some rows of a table."""
+    return Table({name: column[rows] for name, column in table.columns.items()}, table.source)
+
+
+def read(
+    X: Any, y: Any, X_val: Any, y_val: Any, feature_names: Sequence[str] | None = None
+) -> Data:
+    """Numbers from whatever came; facts are told of it, and what can be repaired is.
+
+    Columns that one table lacks, or that hold text in one and numbers in the other, are left out;
+    a column of another unit is converted to that of training.
+    """
+    samples = [side if isinstance(side, TableSample) else None for side in (X, X_val)]
+    train, val = (
+        as_table(value, name, column_names=feature_names)
+        for value, name in ((X, "X"), (X_val, "X_val"))
+    )
+    values = _label_values(y, y_val, len(train), len(val))
+    known: tuple[Finding, ...] = ()
+    if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
+        known = facts(train, val, *values)  # else the encoder says what is wrong
+        lost = {f.column for f in known if f.kind in ("missing column", "type")}
+        if not set(train.names) - lost:
+            raise ValueError(
+                f"{train.source} and {val.source} have no column in common that can be compared"
+            )
+        by = {f.column: f.factor for f in known if f.kind == "unit"}
+        train, val = (
+            replace(table, columns={k: v for k, v in table.columns.items() if k not in lost})
+            for table in (train, val)
+        )
+        val = replace(val, columns={k: v / by.get(k, 1.0) if k in by else v
+                                    for k, v in val.columns.items()})  # fmt: skip
+    encoder = Encoder().fit(train, val)
+    return Data(
+        train, val,
+        encoder.transform(train), encoder.transform(val),
+        encoder.level_counts(train), encoder.level_counts(val), encoder.columns_,
+        encoder.feature_columns_,
+        _as_classes(*values, samples),
+        known,
+        (*train.notes, *val.notes, *encoder.notes_),
+    )  # fmt: skip
+
+
+def _label_values(y: Any, y_val: Any, n: int, m: int) -> tuple[Any, Any]:
     """Labels of both sides as they came, checked."""
     if y is None and y_val is not None:
         raise ValueError("y_val came without y; pass the training labels too")
-    train = None if y is None else as_labels(y, n, "y")
-    val = None if y_val is None else as_labels(y_val, m, "y_val")
-    if (
-        train is not None
-        and val is not None
-        and (train.dtype.kind in "USO") != (val.dtype.kind in "USO")
-    ):
+    train: Any = None if y is None else as_labels(y, n, "y")
+    val: Any = None if y_val is None else as_labels(y_val, m, "y_val")
+    if val is not None and (train.dtype.kind in "USO") != (val.dtype.kind in "USO"):
         raise ValueError(
             f"y holds {train.dtype} and y_val {val.dtype}: the same class must have the same label "
             "in both; convert one of them"
@@ -158,7 +146,7 @@ def label_values(y: Any, y_val: Any, n: int, m: int) -> tuple[Any, Any]:
     return train, val
 
 
-def as_classes(train: Any, val: Any, samples: Sequence[TableSample | None]) -> Labels:
+def _as_classes(train: Any, val: Any, samples: Sequence[TableSample | None]) -> Labels:
     """Codes and counts of labels; counts are those of the whole file where a sample was read."""
     if train is None:
         return Labels()

@@ -1,0 +1,160 @@
+r"""Which case of support shift is this? Bounds in both directions, and a verdict if they allow one.
+
+====== ========================== ==========================
+case   validation outside training training outside validation
+====== ========================== ==========================
+(i)    no                         no
+(ii)   no                         yes
+(iii)  yes                        no
+(iv)   yes                        yes
+====== ========================== ==========================
+
+"Yes" and "no" are claims about shares of distributions, above or below a materiality threshold.
+That training has something which the test distribution has *never* cannot be proved by a sample,
+only that the test distribution visits those cells at a negligible rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from giw.diagnosis.share import binomial_interval, support_share
+from giw.support import SupportSplit
+from giw.support.neighbours import on_host
+
+ORDINARY = 0.2  # p-values above this are hardly ever from outside
+FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+CASES = {(False, False): "i", (False, True): "ii", (True, False): "iii", (True, True): "iv"}
+Bounds = tuple[float, float]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CaseVerdict:
+    """What the bounds allow to say.
+
+    Attributes
+    ----------
+    case : {"i", "ii", "iii", "iv", "cannot tell"}
+    possible : tuple of str
+        Cases that the bounds leave open.
+    val_outside : tuple of two floats
+        Lower and upper bound of the share of the test distribution outside the training support.
+    train_outside : tuple of two floats
+        Lower and upper bound of the share of the training distribution in cells that the test
+        distribution visits at a negligible rate.
+    materiality : float
+        Shares below it count as none.
+    points_needed : int or None
+        About how many validation points would decide, if the next ones look like these; the
+        present number where the case is decided, None where more of the same would not decide.
+    """
+
+    case: str
+    possible: tuple[str, ...]
+    val_outside: tuple[float, float]
+    train_outside: tuple[float, float]
+    materiality: float
+    points_needed: int | None
+    points: int
+
+
+def which_case(
+    split: SupportSplit,
+    z_train: Any,  # (n, d)
+    z_val: Any,  # (m, d)
+    *,
+    materiality: float = 0.1,
+    negligible: float = 0.1,
+    confidence: float = 0.95,
+    n_cells: int = 8,
+    random_state: int = 0,
+) -> CaseVerdict:
+    r"""Bound both directions and name the case if the bounds allow it.
+
+    Parameters
+    ----------
+    split : SupportSplit
+    z_train, z_val : arrays of shape (n, d) and (m, d)
+        The points, for the second direction: training rows in cells of k-means, and how often
+        inside validation points visit each.
+    materiality : float, default=0.1
+        Shares below it count as none; less of it needs more validation points.
+    negligible : float, default=0.1
+        The test distribution is absent from a set of cells where it visits them at less than so
+        much of the training rate.
+    confidence : float, default=0.95
+    n_cells : int, default=8
+        More cells see smaller parts and need more validation points.
+    random_state : int, default=0
+    """
+    for name, value in (("materiality", materiality), ("negligible", negligible)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+    p_value = on_host(split.p_value)
+    share, cell = _cells(on_host(z_train), on_host(z_val), n_cells, random_state)
+    visits = np.bincount(cell[p_value > ORDINARY], minlength=len(share))  # (c,)
+
+    def bounds(times: int) -> tuple[Bounds, Bounds]:
+        """Both pairs of bounds, had every point been seen so many times."""
+        inside, p = (np.repeat(on_host(side), times) for side in (split.inside, p_value))
+        more = SupportSplit(inside, p, split.p_values)
+        low, high = support_share(more, confidence=confidence).interval
+        tail = (1 - confidence) / 2
+        return (1 - high, 1 - low), _unvisited(share, visits * times, negligible, tail)
+
+    def cases(found: tuple[Bounds, Bounds]) -> tuple[str, ...]:
+        val, train = (_answers(bound, materiality) for bound in found)
+        return tuple(CASES[a, b] for a in val for b in train)
+
+    now = bounds(1)
+    possible, m = cases(now), len(p_value)
+    needed: int | None = m
+    if len(possible) > 1:
+        needed = next((m * times for times in FURTHER if len(cases(bounds(times))) == 1), None)
+    case = possible[0] if len(possible) == 1 else "cannot tell"
+    return CaseVerdict(case, possible, *now, materiality, needed, m)
+
+
+def _answers(bound: Bounds, materiality: float) -> list[bool]:
+    """Whether a share is material: yes, no, or either."""
+    low, high = bound
+    return [True] if low >= materiality else [False] if high < materiality else [False, True]
+
+
+def _cells(z_train: Floats, z_val: Floats, count: int, seed: int) -> tuple[Floats, Ints]:
+    """Share of training rows in each cell, (c,), and the cell of each validation point, (m,)."""
+    count = min(count, len(np.unique(z_train[:1_000], axis=0)))
+    some = np.random.default_rng(seed).permutation(len(z_train))[:5_000]  # enough for centres
+    means = KMeans(count, n_init=3, random_state=seed).fit(np.asarray(z_train[some], dtype=float))
+    own = means.predict(np.asarray(z_train, dtype=float))
+    share = np.bincount(own, minlength=count) / len(own)
+    return share, means.predict(np.asarray(z_val, dtype=float))
+
+
+def _unvisited(share: Floats, visits: Ints, negligible: float, tail: float) -> Bounds:  # (c,), (c,)
+    """Bounds of the training share in cells that inside validation points hardly visit.
+
+    The least visited cells together, as many as their common rate allows, are surely unvisited;
+    cells that are surely visited bound the rest. Each of the c bounds errs with ``tail`` / c.
+    """
+    m, cells = int(visits.sum()), len(share)
+    if m == 0:
+        return 0.0, 1.0
+    order = np.argsort(visits / np.maximum(share, 1e-12), kind="stable")
+    low = 0.0
+    for k in range(1, cells + 1):
+        together, part = int(visits[order[:k]].sum()), float(share[order[:k]].sum())
+        if binomial_interval(together, m, tail / cells)[1] < negligible * part:
+            low = part
+    surely = [
+        binomial_interval(int(visits[c]), m, tail / cells)[0] >= negligible * share[c]
+        for c in range(cells)
+    ]
+    return low, max(low, 1.0 - float(share[np.array(surely)].sum()))

@@ -1,0 +1,99 @@
+"""Every column of both tables: how far apart, by chance or not, and a small histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ks_2samp
+
+from giw.diagnosis.findings import short
+from giw.tables import Table
+from giw.tables.table import missing_in
+
+BINS, CATEGORIES = 12, 8  # of a histogram of numbers, and of text before all others are one
+Shares = tuple[str, float, float]  # bin, share in training, share in validation
+
+
+@dataclass(frozen=True)
+class ColumnDrift:
+    """One column in training and validation.
+
+    ``distance`` is at most 1, and 0 where both tables are alike: of numbers the statistic of
+    Kolmogorov and Smirnov, of text the total variation. ``p_value`` is corrected for the number of
+    columns, and None where nothing was tested. ``behind_outside`` is the column's mean share of
+    what makes the rows listed as outside unusual. ``shares`` has the two histograms.
+    """
+
+    column: str
+    distance: float
+    p_value: float | None
+    behind_outside: float
+    shares: tuple[Shares, ...]
+
+    def in_words(self) -> str:
+        """Both histograms for those who do not see them."""
+        told = (f"{name} {100 * p:.0f} % and {100 * q:.0f} %" for name, p, q in self.shares)
+        return f"{self.column} in training and in validation: {', '.join(told)}."
+
+
+def compare_columns(
+    train: Table,
+    val: Table,
+    p_value: Mapping[str, float],
+    behind: Mapping[str, float],
+    label: tuple[tuple[Shares, ...], float | None] = ((), None),
+) -> tuple[ColumnDrift, ...]:
+    """All columns, the most surely and most strongly shifted first.
+
+    Classes with their shares and a p-value, as ``label``, lead as column "(label)".
+    """
+    found = []
+    for name, old in train.columns.items():
+        told = (_categories if old.dtype == object else _numbers)(old, val.columns[name])
+        found.append(ColumnDrift(name, told[0], p_value.get(name), behind.get(name, 0.0), told[1]))
+    found.sort(key=lambda c: (1.0 if c.p_value is None else c.p_value, -c.distance))
+    if label[0]:
+        distance, shares = _common(label[0])
+        found.insert(0, ColumnDrift("(label)", distance, label[1], 0.0, shares))
+    return tuple(found)
+
+
+def _common(shares: tuple[Shares, ...]) -> tuple[float, tuple[Shares, ...]]:
+    """Total variation, and the most frequent categories with all others in one."""
+    order = sorted(shares, key=lambda s: -max(s[1:]))
+    rest = order[CATEGORIES:]
+    other = [("(other)", sum(s[1] for s in rest), sum(s[2] for s in rest))] if rest else []
+    return sum(abs(p - q) for _, p, q in shares) / 2, (*order[:CATEGORIES], *other)
+
+
+def _categories(train: NDArray[Any], val: NDArray[Any]) -> tuple[float, tuple[Shares, ...]]:
+    sides = [np.where(missing_in(s), "(missing)", s.astype(str)) for s in (train, val)]
+    levels, code = np.unique(np.concatenate(sides), return_inverse=True)
+    codes = np.split(code.reshape(-1), [len(train)])
+    p, q = (np.bincount(c, minlength=len(levels)) / max(len(c), 1) for c in codes)
+    return _common(tuple(zip(levels.tolist(), p.tolist(), q.tolist(), strict=True)))
+
+
+def _numbers(train: NDArray[Any], val: NDArray[Any]) -> tuple[float, tuple[Shares, ...]]:
+    there = [side[~missing_in(side)] for side in (train, val)]
+    sizes = [max(len(side), 1) for side in (train, val)]
+    gone = [1 - len(some) / size for some, size in zip(there, sizes, strict=True)]
+    low, high = np.quantile(np.concatenate(there), [0.01, 0.99]) if sum(map(len, there)) else (0, 1)
+    inner = np.unique(np.linspace(low, high, BINS + 1)[1:-1])
+    names = [f"under {short(inner[0])}"]
+    names += [f"{short(a)} to {short(b)}" for a, b in pairwise(inner)]
+    names += [f"from {short(inner[-1])}", "(missing)"]
+    shares = []
+    for some, size, no in zip(there, sizes, gone, strict=True):
+        count = np.bincount(np.searchsorted(inner, some, "right"), minlength=len(inner) + 1)
+        shares.append([*(count / size).tolist(), no])
+    distance = abs(gone[0] - gone[1])
+    if all(map(len, there)):
+        distance = max(distance, float(ks_2samp(*there).statistic))
+    told = list(zip(names, *shares, strict=True))
+    return distance, tuple(told if max(gone) else told[:-1])
