@@ -19,29 +19,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from giw import weights as ratios
 from giw.estimators.fitting import fit_weighted, predictions
 from giw.estimators.inputs import rows_of
-from giw.weights import (
-    KLIEP,
-    KMM,
-    LSIF,
-    RULSIF,
-    ULSIF,
-    ClassifierRatio,
-    EffectiveSampleSizeWarning,
-)
 
 Vector = NDArray[np.float64]
 RATIOS: dict[str, Callable[[], Any]] = {
-    "kmm": KMM,
-    "kliep": KLIEP,
-    "lsif": LSIF,
-    "ulsif": ULSIF,
-    "rulsif": RULSIF,
-    "classifier": lambda: ClassifierRatio(features="linear", ridge=0.03, balanced=True),
+    **{name: getattr(ratios, name.upper()) for name in ("kmm", "kliep", "lsif", "ulsif", "rulsif")},
+    "classifier": partial(ratios.ClassifierRatio, features="linear", ridge=0.03, balanced=True),
 }
 
 
@@ -60,6 +48,7 @@ class Tables:
     base: Any  # the estimator to copy and fit
     rows: Any  # n + m rows of the table
     label: NDArray[Any]  # (n + m,) classes or numbers
+    classes: NDArray[Any] | None  # (c,) of both tables, sorted; none of numbers
     weight: Vector  # (n + m,) sample weights, mean one in either table
     is_val: NDArray[np.bool_]  # (n + m,)
     features: Vector  # (n + m, d) numbers in comparable units
@@ -75,9 +64,7 @@ class Tables:
     @property
     def limits(self) -> tuple[float, float] | None:
         """Least and greatest number among the labels of both tables; none of classes."""
-        if is_classifier(self.base):
-            return None
-        return float(self.label.min()), float(self.label.max())
+        return (float(self.label.min()), float(self.label.max())) if self.classes is None else None
 
     def only(self, rows: NDArray[np.int64]) -> Tables:
         """Some of the rows."""
@@ -139,7 +126,7 @@ def class_shares(data: Tables, *, smoothing: float = 2.0, most: float = 20.0) ->
 
     with :math:`m_c` of m validation and :math:`n_c` of n training rows in class c.
     """
-    if not is_classifier(data.base):
+    if data.classes is None:
         raise StepsAside("a number has no class shares")
     classes, code = np.unique(data.label, return_inverse=True)
     train, val = (
@@ -242,7 +229,7 @@ def inside_ratio(
         return np.ones(len(z))
     ratio = ratio_named(weights)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EffectiveSampleSizeWarning)  # dealt with below
+        warnings.simplefilter("ignore", ratios.EffectiveSampleSizeWarning)  # dealt with below
         if hasattr(ratio, "weigh"):
             found = ratio.fit(z, z_target).weight_
         else:
@@ -276,7 +263,7 @@ def small_linear(
     """
     model = Mapped(
         data.plain_fit() if on_model else None, data.encoder if on_features else None,
-        strength=strength, numbers=not is_classifier(data.base),
+        strength=strength, numbers=data.classes is None,
     )  # fmt: skip
     val = data.is_val
     return model.fit(rows_of(data.rows, val), data.label[val], data.weight[val])

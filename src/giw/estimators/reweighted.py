@@ -61,7 +61,6 @@ from giw.estimators.stack import (
     Mixture,
     default_prior,
     fit_candidate,
-    folds_of,
     leave_out,
     run_all,
     settled,
@@ -169,7 +168,10 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             data = self._tables(base, X, y, rows_of(target, np.arange(m)), y_val, encoded,
                                 _mean_one(weight), _mean_one(weight_val)[:m])  # fmt: skip
             candidates = self._candidates(m)
-            left_out = self._leave_out(candidates, data, groups_val, generator)
+            left_out = leave_out(
+                candidates, data, generator, groups=groups_val, n_folds=self.n_folds,
+                fold_rows=self.fold_rows, n_jobs=self.n_jobs, verbose=self.verbose,
+            )  # fmt: skip
             return self._stack(candidates, data, left_out)
 
     def _base(self) -> Any:
@@ -245,8 +247,8 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
             self._note(f"training alone cannot be fitted: {' '.join(str(error).split())[:300]}")
         data = Tables(
             base=base, rows=rows, label=y if y_val is None else np.concatenate([y, y_val]),
-            is_val=np.arange(n + m) >= n, weight=np.r_[weight, weight_val],
-            features=np.vstack([encoded.z, encoded.z_target[:m]]),
+            classes=getattr(self, "classes_", None), is_val=np.arange(n + m) >= n,
+            weight=np.r_[weight, weight_val], features=np.r_[encoded.z, encoded.z_target[:m]],
             inside=np.r_[np.ones(n, bool), encoded.inside[:m]], encoder=encoded.encoder,
             plain=plain, ratio=self.weights, target=encoded.z_target[m:][encoded.inside[m:]],
         )  # fmt: skip
@@ -266,36 +268,6 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 f"{', '.join(map(repr, known))}; got {unknown or self.candidates!r}"
             )
         return [known[c] if isinstance(c, str) else c for c in self.candidates]
-
-    def _leave_out(
-        self,
-        candidates: Sequence[Candidate],
-        data: Tables,
-        groups_val: Any,
-        generator: np.random.Generator,
-    ) -> LeftOut | None:
-        """Left-out predictions by fits to all validation and ``fold_rows`` training rows."""
-        train = ~data.is_val
-        n, m = int(train.sum()), int((~train).sum())
-        most = self.n_folds if n <= 5 * self.fold_rows else min(self.n_folds, 3)
-        folds = min(most, m if groups_val is None else len(np.unique(groups_val)))
-        if folds < 2:
-            return None
-        strata = data.label if is_classifier(self) else np.zeros(n + m)
-        fold = np.empty(n + m, dtype=np.int64)
-        fold[train] = folds_of(strata[train], folds, generator)
-        fold[~train] = folds_of(strata[~train], folds, generator, groups_val)
-        sample = np.ones(n + m, dtype=bool)
-        if n > self.fold_rows:
-            sample[:n] = False
-            sample[generator.permutation(n)[: self.fold_rows]] = True
-            some = data.only(np.flatnonzero(sample))
-            plain = some.fit((~some.is_val).astype(np.float64))
-            data = replace(data, plain=plain, many=n / self.fold_rows)
-        classes = getattr(self, "classes_", None)
-        return leave_out(
-            candidates, data, fold, sample, classes, n_jobs=self.n_jobs, verbose=self.verbose
-        )
 
     def _stack(
         self, candidates: Sequence[Candidate], data: Tables, left_out: LeftOut | None

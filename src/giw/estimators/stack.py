@@ -234,42 +234,52 @@ class LeftOut:
 def leave_out(
     candidates: Sequence[Candidate],
     data: Tables,
-    fold: NDArray[np.int64],  # (n + m,)
-    sample: NDArray[np.bool_],  # (n + m,) rows that fits may see
-    classes: NDArray[Any] | None,
+    generator: np.random.Generator,
     *,
+    groups: Any = None,
+    n_folds: int = 4,
+    fold_rows: int = 3_000,
     n_jobs: int | None = None,
     verbose: bool = False,
-) -> LeftOut:
-    """Predict every validation row by fits without its fold, of training and validation rows.
+) -> LeftOut | None:
+    """Predict every validation row by fits without its fold; none where there are no two folds.
 
+    Folds are of training and validation rows; on many rows fits see ``fold_rows`` training rows.
     Candidates that need losses come second; the losses are those of two others at all rows.
     """
+    m = int(data.is_val.sum())
+    n = len(data.is_val) - m
+    most = n_folds if n <= 5 * fold_rows else min(n_folds, 3)
+    folds = min(most, m if groups is None else len(np.unique(groups)))
+    if folds < 2:
+        return None
+    strata = np.zeros(n + m) if data.classes is None else data.label
+    fold = np.r_[folds_of(strata[:n], folds, generator),
+                 folds_of(strata[n:], folds, generator, groups)]  # fmt: skip
+    sample = np.ones(n + m, dtype=bool)
+    if n > fold_rows:
+        sample[:n] = False
+        sample[generator.permutation(n)[:fold_rows]] = True
+        some = data.only(np.flatnonzero(sample))
+        plain = some.fit((~some.is_val).astype(np.float64))
+        data = replace(data, plain=plain, many=n / fold_rows)
     second = [c for c in candidates if getattr(c, "uses_losses", False)]
     judges = {c.name: c for c in (BALANCED, VALIDATION_LINEAR)} if second else {}
-    first = {c.name: c for c in candidates if c not in second}
-    first |= {name: judge for name, judge in judges.items() if name not in first}
-    folds = range(int(fold.max()) + 1)
+    first = judges | {c.name: c for c in candidates if c not in second}
 
     def each_fold(some: Sequence[Candidate], data: Tables, name: str) -> dict[str, Any]:
         """Left-out predictions of validation rows, and of all rows by those that judge."""
-        rows = [data.is_val | (c.name in judges) for c in some]
-        tasks = [
-            (_one_fold, c, data, sample & (fold != k), asked & (fold == k), classes)
-            for c, asked in zip(some, rows, strict=True)
-            for k in folds
-        ]
+        asked = [data.is_val | (c.name in judges) for c in some]
+        tasks = [(_one_fold, c, data, sample & (fold != k), rows & (fold == k))
+                 for c, rows in zip(some, asked, strict=True) for k in range(folds)]  # fmt: skip
         results = iter(run_all(tasks, n_jobs=n_jobs, verbose=verbose, name=name))
-        return {
-            c.name: _gathered([next(results) for _ in folds], fold, asked)
-            for c, asked in zip(some, rows, strict=True)
-        }
+        return {c.name: _gathered([next(results) for _ in range(folds)], fold, rows)
+                for c, rows in zip(some, asked, strict=True)}  # fmt: skip
 
     found = each_fold([*first.values()], data, "folds")
-    losses = [_loss(found[name], data.label, classes)
-              for name in judges if not isinstance(found[name], str)]  # fmt: skip
-    judged = np.stack(losses, axis=1) if losses else None
-    if judged is not None and classes is None:
+    sound = [found[name] for name in judges if not isinstance(found[name], str)]
+    judged = np.stack([_loss(each, data) for each in sound], axis=1) if sound else None
+    if judged is not None and data.classes is None:
         judged = _comparable(judged, data.is_val)
     found |= each_fold(second, replace(data, loss=judged), "folds, weighted")
     kept = [c.name for c in candidates if not isinstance(found[c.name], str)]
@@ -277,8 +287,8 @@ def leave_out(
     if not kept:
         raise ValueError("no candidate could be fitted: " + "; ".join(notes))
     prediction = np.stack([found[name][data.is_val] for name in kept])
-    loss = np.stack([_loss(p, data.label[data.is_val], classes) for p in prediction])
-    return LeftOut(tuple(kept), prediction, loss, judged, fold[data.is_val], tuple(notes))
+    loss = np.stack([_loss(found[name], data)[data.is_val] for name in kept])
+    return LeftOut(tuple(kept), prediction, loss, judged, fold[n:], tuple(notes))
 
 
 def run_all(
@@ -306,16 +316,12 @@ def _gathered(results: Sequence[Any], fold: NDArray[np.int64], rows: NDArray[np.
 
 
 def _one_fold(
-    candidate: Candidate,
-    data: Tables,
-    seen: NDArray[np.bool_],
-    asked: NDArray[np.bool_],
-    classes: NDArray[Any] | None,
+    candidate: Candidate, data: Tables, seen: NDArray[np.bool_], asked: NDArray[np.bool_]
 ) -> Any:
     model = fit_candidate(candidate, data.only(np.flatnonzero(seen)))
     if isinstance(model, str):
         return model
-    return predictions(model, rows_of(data.rows, asked), classes, limits=data.limits)
+    return predictions(model, rows_of(data.rows, asked), data.classes, limits=data.limits)
 
 
 def fit_candidate(candidate: Candidate, data: Tables) -> Any:
@@ -330,10 +336,11 @@ def fit_candidate(candidate: Candidate, data: Tables) -> Any:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def _loss(prediction: Vector, label: NDArray[Any], classes: NDArray[Any] | None) -> Vector:
-    if classes is None:
-        return np.square(prediction - label)
-    mine = prediction[np.arange(len(label)), np.searchsorted(classes, label)]
+def _loss(prediction: Vector, data: Tables) -> Vector:
+    """Log-losses or squared errors at all rows, (n + m,)."""
+    if data.classes is None:
+        return np.square(prediction - data.label)
+    mine = prediction[np.arange(len(prediction)), np.searchsorted(data.classes, data.label)]
     return -np.log(np.maximum(mine, 1e-12))
 
 

@@ -13,7 +13,6 @@ References
 from __future__ import annotations
 
 import html
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta, norm, t
 from sklearn.base import is_classifier
 
-from giw.checks import as_generator, as_labels, callers_level, check_positive
+from giw.checks import as_generator, as_labels, check_positive, warn_deprecated
 from giw.estimators.inputs import check_same_columns, encode_and_split, row_hashes, table_of
 
 Vector = NDArray[np.float64]
@@ -76,24 +75,27 @@ class RiskEstimate:
     def summary(self) -> str:
         """The estimate in a few lines of plain text."""
         low, high = self.interval
-        lines = [
+        text = (
             f"{self.metric} {self.estimate:.3f}, {self.confidence:.0%} interval "
             f"{low:.3f} to {high:.3f}, from {self.points} validation points"
-        ]
+        )
         if self.alpha is not None:
-            parts = (("inside", self.inside_estimate), ("outside", self.outside_estimate))
-            lines.append(
-                f"{self.alpha:.0%} of them inside the training support; "
-                + ", ".join(f"{name} {value:.3f}" for name, value in parts if value is not None)
-            )
-        return "\n".join([*lines, *self.notes])
+            sides = {"inside": self.inside_estimate, "outside": self.outside_estimate}
+            means = [f"{name} {mean:.3f}" for name, mean in sides.items() if mean is not None]
+            text += f"\n{self.alpha:.0%} of them inside the training support; {', '.join(means)}"
+        return "\n".join([text, *self.notes])
 
     def __repr__(self) -> str:
         """The first line of the summary."""
         return f"RiskEstimate({self.summary().splitlines()[0]})"
 
     def _repr_html_(self) -> str:
-        return "<p>" + "<br>".join(map(html.escape, self.summary().splitlines())) + "</p>"
+        return html_lines(self.summary())
+
+
+def html_lines(text: str) -> str:
+    """Plain text as a paragraph of HTML."""
+    return "<p>" + "<br>".join(map(html.escape, text.splitlines())) + "</p>"
 
 
 def risk_from_losses(
@@ -171,17 +173,14 @@ def estimate_risk(
     generator = as_generator(random_state)
     if not hasattr(model, "predict") or isinstance(model, type):
         raise ValueError(f"model must be a fitted estimator with predict, got {model!r}")
-    for name, value in (("fitted_to_train", fitted_to_train), ("n_folds", n_folds)):
-        if value != "deprecated":
-            text = f"{name} has no effect since 0.2: the interval is of validation points alone"
-            warnings.warn(text, FutureWarning, stacklevel=callers_level())
+    gone = {"fitted_to_train": fitted_to_train, "n_folds": n_folds}
+    warn_deprecated(gone, "the interval is of validation points alone")
     X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
     if len(y_val) < 2:
         raise ValueError(f"need at least two validation points for an interval, got {len(y_val)}")
     measure, metric = measure_of(model, loss)
-    _check_kind(model, y, "y")
-    _check_kind(model, y_val, "y_val")
-    notes = refuse_known_rows(model, X_val)
+    _check_kind(model, {"y": y, "y_val": y_val})
+    notes = _refuse_known_rows(model, X_val)
     val_loss = measure(y_val, model.predict(X_val))
     found = risk_from_losses(val_loss, confidence=confidence, metric=metric)
     inside = encode_and_split(X, X_val, generator).inside
@@ -192,19 +191,11 @@ def estimate_risk(
     )  # fmt: skip
 
 
-def refuse_known_rows(model: Any, X_val: Any, *, most: float = 0.5) -> tuple[str, ...]:
-    """Refuse validation rows that a model was fitted to; a few alike may be other rows.
-
-    Parameters
-    ----------
-    most : float, default=0.5
-        Share of known rows from which on they are refused; below it a note counts them.
-    """
-    known = getattr(model, "val_rows_", None)
-    if known is None or not len(known):
-        return ()
-    again = int(np.isin(row_hashes(X_val), known).sum())
-    if again > most * len(X_val):
+def _refuse_known_rows(model: Any, X_val: Any) -> tuple[str, ...]:
+    """Refuse validation rows that a model was fitted to; half of them may be other rows alike."""
+    known = getattr(model, "val_rows_", ())
+    again = int(np.isin(row_hashes(X_val), known).sum()) if len(known) else 0
+    if again > len(X_val) / 2:
         raise ValueError(
             f"{again} of {len(X_val)} validation points were used to fit this "
             f"{type(model).__name__}, and it looks better on them than it is; pass points that it "
@@ -246,13 +237,12 @@ def both_tables(
     X: Any, y: Any, X_val: Any, y_val: Any
 ) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
     """Rows and labels of both tables, checked."""
-    points, val_points = table_of(X, "X"), table_of(X_val, "X_val")
-    check_same_columns(points, val_points)
+    X, X_val = table_of(X, "X"), table_of(X_val, "X_val")
+    check_same_columns(X, X_val)
     for values, name in ((y, "y"), (y_val, "y_val")):
         if values is None:
             raise ValueError(f"{name} is None; a risk is of labels, pass those of all points")
-    labels, val_labels = as_labels(y, len(points), "y"), as_labels(y_val, len(val_points), "y_val")
-    return points, val_points, labels, val_labels
+    return X, X_val, as_labels(y, len(X), "y"), as_labels(y_val, len(X_val), "y_val")
 
 
 def classifies(model: Any) -> bool:
@@ -263,16 +253,15 @@ def classifies(model: Any) -> bool:
         return hasattr(model, "predict_proba") or hasattr(model, "classes_")
 
 
-def _check_kind(model: Any, y: NDArray[Any], name: str) -> None:
+def _check_kind(model: Any, labels: dict[str, NDArray[Any]]) -> None:
     """Text never equals a number: an accuracy of zero would be no finding."""
-    known = getattr(model, "classes_", None)
-    if not isinstance(known, np.ndarray) or not len(known) or not len(y):
-        return
-    if isinstance(known[0], str) != isinstance(y[0], str):
-        raise ValueError(
-            f"the model knows classes such as {known.tolist()[0]!r} and {name} holds "
-            f"{y.tolist()[0]!r}; give the labels that it was fitted to"
-        )
+    known = np.asarray(getattr(model, "classes_", ()))[:1].tolist()
+    for name, y in labels.items():
+        if known and len(y) and isinstance(known[0], str) != isinstance(y[0], str):
+            raise ValueError(
+                f"the model knows classes such as {known[0]!r} and {name} holds "
+                f"{y[:1].tolist()[0]!r}; give the labels that it was fitted to"
+            )
 
 
 def measure_of(model: Any, loss: Loss | None) -> tuple[Callable[..., Vector], str]:

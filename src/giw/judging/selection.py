@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
-from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from giw.checks import as_generator, check_count
-from giw.estimators.fitting import fit_weighted
+from giw.estimators.fitting import fit_weighted, last_step
 from giw.estimators.inputs import (
     check_estimator_instance,
     encode_and_split,
@@ -30,6 +28,7 @@ from giw.judging.risk import (
     RiskEstimate,
     both_tables,
     classifies,
+    html_lines,
     measure_of,
     risk_from_losses,
 )
@@ -69,7 +68,7 @@ class Selection:
         return f"Selection({self.summary().splitlines()[0]}; {len(self.order)} models)"
 
     def _repr_html_(self) -> str:
-        return "<p>" + "<br>".join(map(html.escape, self.summary().splitlines())) + "</p>"
+        return html_lines(self.summary())
 
 
 def select(
@@ -114,14 +113,19 @@ def select(
         return _of_candidates(models, loss, confidence)
     if hasattr(models, "fit"):
         raise ValueError("models must be a list or a mapping of names to estimators, got one model")
-    named = dict(models) if isinstance(models, Mapping) else _named(models)
-    _check_models(named, loss)
+    named = _named(models)
     generator = as_generator(random_state)
     X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
     groups = len(y_val) if groups_val is None else len(np.unique(groups_val))
     folds = min(n_folds, groups)
     if folds < 2:
         raise ValueError(f"need at least two folds and two validation points, got {folds}")
+    kinds = {classifies(model) for model in named.values()}
+    if loss is None and len(kinds) > 1:
+        raise ValueError(
+            "models are classifiers and regressors, and an accuracy cannot be compared with a "
+            "squared error; pass models of one kind, or a loss that judges both"
+        )
     strata = y_val if classifies(next(iter(named.values()))) else np.zeros(len(y_val))
     fold = folds_of(strata, folds, generator, groups_val)
     risks = {}
@@ -147,18 +151,13 @@ def _of_candidates(model: Reweighted, loss: Loss | None, confidence: float) -> S
     measure, metric = measure_of(model, loss)
     found = dict(zip(left_out.names, left_out.prediction, strict=True)) | {"stack": left_out.mixed}
     classes = getattr(model, "classes_", None)
-    risks = {
-        name: risk_from_losses(
-            measure(left_out.y, said if classes is None else classes[said.argmax(axis=1)]),
-            confidence=confidence,
-            metric=metric,
-        )
-        for name, said in found.items()
-        if name == "stack" or name in model.candidates_
-    }
+    risks = {}
+    for name in (*(name for name in left_out.names if name in model.candidates_), "stack"):
+        said = found[name] if classes is None else classes[found[name].argmax(axis=1)]
+        val_loss = measure(left_out.y, said)
+        risks[name] = risk_from_losses(val_loss, confidence=confidence, metric=metric)
     order = _ordered(risks)
-    best = model if order[0] == "stack" else model.candidates_[order[0]]
-    return Selection(order[0], best, risks, order)
+    return Selection(order[0], model.candidates_.get(order[0], model), risks, order)
 
 
 def _ordered(risks: Mapping[str, RiskEstimate]) -> tuple[str, ...]:
@@ -231,11 +230,9 @@ def _spread_out(value: NDArray[np.float64], z: NDArray[np.float64], count: int) 
 
 def _takes_validation(model: Any) -> bool:
     """Whether ``fit`` takes validation data; inside a pipeline they would not be transformed."""
-    last = model
-    while isinstance(last, Pipeline):
-        last = last.steps[-1][1]
-    takes = {"X_val", "y_val"} <= set(inspect.signature(last.fit).parameters)
-    if takes and last is not model:
+    prefix, last = last_step(model)
+    takes = has_fit_parameter(last, "X_val") and has_fit_parameter(last, "y_val")
+    if takes and prefix:
         raise ValueError(
             "a pipeline does not transform X_val for its last step; put the pipeline "
             "inside: ReweightedClassifier(make_pipeline(…))"
@@ -252,22 +249,15 @@ def _fit(model: Any, X: Any, y: Any, X_val: Any, y_val: Any) -> Any:
         return fit_weighted(model, X, y, None)
 
 
-def _check_models(named: Mapping[str, Any], loss: Loss | None) -> None:
+def _named(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Models by names, which are those of their classes if none are given."""
+    named: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {}
+    for model in () if isinstance(models, Mapping) else models:
+        name = type(model).__name__
+        count = sum(key.split(" ")[0] == name for key in named)
+        named[f"{name} {count + 1}" if count else name] = model
     if not named:
         raise ValueError("no models to choose from")
     for name, model in named.items():
         check_estimator_instance(model, f"model {name!r}")
-    if loss is None and len({classifies(model) for model in named.values()}) > 1:
-        raise ValueError(
-            "models are classifiers and regressors, and an accuracy cannot be compared with a "
-            "squared error; pass models of one kind, or a loss that judges both"
-        )
-
-
-def _named(models: Sequence[Any]) -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    for model in models:
-        name = type(model).__name__
-        count = sum(key.split(" ")[0] == name for key in names)
-        names[f"{name} {count + 1}" if count else name] = model
-    return names
+    return named
