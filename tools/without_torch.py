@@ -216,7 +216,7 @@ def commands() -> None:
         train, val, model = folder / "train.csv", folder / "val.csv", folder / "model"
         X.assign(y=y).to_csv(train, index=False)
         X_val.assign(y=y_val).to_csv(val, index=False)
-        fit = ("fit", train, "--val", val, "--label", "y", "--out", model)
+        fit = ("fit", train, val, "--label", "y", "--out", model)
         assert json.loads(run("diagnose", train, val, "--label", "y", "--json"))["outside"] > 0.1
         run(*fit, "--model", "logistic", "--quiet")
         run("predict", model, val, "-o", folder / "p.csv", "--quiet")

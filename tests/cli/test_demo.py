@@ -15,13 +15,6 @@ from giw.cli.demo import demo_arrays, run_demo
 runner = CliRunner()
 
 
-def test_help_names_the_demo_and_its_options():
-    assert "demo" in runner.invoke(app, ["--help"]).output
-    told = runner.invoke(app, ["demo", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
-    for word in ("--out", "--trials", "--seed", "--quiet", "odd against even", "giw", "pooled"):
-        assert word in told
-
-
 def test_help_groups_the_commands():
     told = runner.invoke(app, ["--help"], env={"COLUMNS": "100", "NO_COLOR": "1"}).output
     tables, paper = told.index("Your tables"), told.index("The paper")
@@ -74,23 +67,7 @@ def test_the_demo_writes_a_table_three_figures_and_a_page(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "table.md"} | figures
     page = (tmp_path / "report.html").read_text()
     assert "giw demo --trials 1 --seed 3" in page
-    assert page.count("<svg") == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--trials", "0"], "'--trials'"),
-        (["--seed", "-1"], "'--seed'"),
-        (["--trials", "many"], "'--trials'"),
-    ],
-)
-def test_bad_options_are_refused_in_words(arguments, words, tmp_path):
-    result = runner.invoke(
-        app, ["demo", "--out", str(tmp_path), *arguments], env={"COLUMNS": "200", "NO_COLOR": "1"}
-    )
-    assert result.exit_code == 2
-    assert words in result.output
+    assert page.count("<figure") == 3
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path):

@@ -18,7 +18,8 @@ def example() -> dict:
     curves = {m: a[:, None] * np.linspace(0.5, 1, 8) for m, a in accuracy.items()}
     inside = np.arange(40) < 16
     p_value = np.where(inside, rng.uniform(0.06, 1, 40), rng.uniform(0, 0.04, 40))
-    return {"accuracy": accuracy, "curves": curves, "p_value": p_value, "inside": inside}
+    values = {"accuracy": accuracy, "curves": curves, "p_value": p_value, "inside": inside}
+    return {**values, "alpha": 0.4, "seconds": 61.0, "command": "giw demo --seed 7"}
 
 
 def test_the_answer_is_made_from_the_numbers():
@@ -51,9 +52,15 @@ def test_figures_in_words():
     assert describe_curves({"giw": [[0.25, 0.5], [0.75, 1.0]]}).endswith("GIW from 50.0 to 75.0 %.")
 
 
-def test_facts_and_footer_are_left_out_when_there_are_none():
-    assert "Sizes and settings" not in render_page(demo_page(**example()))
-    assert "Sizes and settings" in render_page(demo_page(**example(), facts={"seed": "0"}))
+def test_facts_and_the_command_are_told():
+    values = example() | {"p_value": np.linspace(0.001, 1, 40)[::-1]}
+    page = demo_page(**values)
+
+    assert page.footer == ["Made by `giw demo --seed 7`."]
+    facts = {s.title: s.facts for s in page.sections}["Sizes and settings"]
+    assert facts["share inside, in truth"] == "0.40"
+    assert facts["share inside, by the split"] == "0.40"
+    assert facts["on the wrong side"] == "55 % of points"  # 38 of 40 lie above 0.05, 16 are inside
 
 
 # In a browser -------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
     assert "town not in training" in result.stdout
     page = (tmp_path / "sub" / "report.html").read_text()
     assert f"giw diagnose {tables[0]} {tables[1]} --label y" in page
-    fit = f"giw fit {tables[0]} --val {tables[1]} --label y -o model/"
+    fit = f"giw fit {tables[0]} {tables[1]} --label y -o model/"
     assert fit in page
     assert f"From the shell: {fit}" in result.stdout
 

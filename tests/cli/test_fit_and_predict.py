@@ -30,7 +30,7 @@ def tables(tmp_path_factory):
 def model(tables):
     train, val = tables
     folder = train.parent / "model"
-    result = run("fit", train, "--val", val, "-l", "y", "-o", folder, "--model", "logistic")
+    result = run("fit", train, val, "-l", "y", "-o", folder, "--model", "logistic")
     assert result.exit_code == 0, result.output
     return folder
 
@@ -38,7 +38,7 @@ def model(tables):
 def test_fit_says_what_it_learned_from_and_what_comes_next(tables, tmp_path):
     train, val = tables
     result = run(
-        *("fit", train, "--val", val, "--label", "y", "-o", tmp_path / "m"),
+        *("fit", train, val, "--label", "y", "-o", tmp_path / "m"),
         *("--model", "net", "--epochs", 2),
     )
 
@@ -96,7 +96,7 @@ def test_quiet_is_quiet_and_json_is_json(tables, model, tmp_path):
     told = json.loads(run("predict", model, val, "-o", out, "--json").stdout)
     assert told["rows"] == 45
     assert 0 <= told["accuracy"] <= 1
-    arguments = ("fit", train, "--val", val, "-l", "y", "-o", tmp_path / "m", "--model", "logistic")
+    arguments = ("fit", train, val, "-l", "y", "-o", tmp_path / "m", "--model", "logistic")
     told = json.loads(run(*arguments, "--json").stdout)
     assert told["classes"] == ["no", "yes"]
     assert 0 < told["inside_share"] < 1
@@ -106,7 +106,7 @@ def test_quiet_is_quiet_and_json_is_json(tables, model, tmp_path):
 def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_path):
     train, val = tables
     pd.read_csv(val).drop(columns="y").to_parquet(tmp_path / "val.parquet")
-    arguments = ("--val", tmp_path / "val.parquet", "-l", "y", "-o", tmp_path / "m")
+    arguments = (tmp_path / "val.parquet", "-l", "y", "-o", tmp_path / "m")
     result = run("fit", train, *arguments, "--model", "logistic")
     assert result.exit_code == 0, result.output
     assert "the others taught nothing" in result.stdout
@@ -117,14 +117,14 @@ def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("fit", "{train}", "--val", "{val}", "-l", "why", "-o", "{out}"), "no column 'why'"),
-        (("fit", "{train}", "--val", "none.csv", "-l", "y", "-o", "{out}"), "does not exist"),
-        (("fit", "{train}", "--val", "{odd}", "-l", "y", "-o", "{out}"), "it lacks 'town'"),
+        (("fit", "{train}", "{val}", "-l", "why", "-o", "{out}"), "no column 'why'"),
+        (("fit", "{train}", "none.csv", "-l", "y", "-o", "{out}"), "does not exist"),
+        (("fit", "{train}", "{odd}", "-l", "y", "-o", "{out}"), "it lacks 'town'"),
         (
-            ("fit", "{train}", "--val", "{val}", "-l", "y", "-o", "{out}", "--method", "dann"),
+            ("fit", "{train}", "{val}", "-l", "y", "-o", "{out}", "--method", "dann"),
             "--model net",
         ),
-        (("fit", "{train}", "--val", "{val}", "-l", "y", "-o", "{train}"), "is a file"),
+        (("fit", "{train}", "{val}", "-l", "y", "-o", "{train}"), "is a file"),
         (("predict", "{train}", "{val}", "-o", "{out}.csv"), "holds no giw.json"),
         (("predict", "{model}", "{odd}", "-o", "{out}.csv"), "it lacks 'town'"),
         (("predict", "{model}", "{val}", "-o", "{out}.doc"), "must end in one of"),
@@ -165,11 +165,16 @@ def test_a_model_from_python_is_not_guessed_at(tables, tmp_path):
     assert "saved from Python" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "diagnose", "paper data"])
-def test_help_explains_every_option_with_an_example(command):
-    told = run(*command.split(), "--help").output
-    assert "Example:" in told
-    assert f"giw {command}" in told
-    assert "Exit code" in told
-    assert "--json" in told
-    assert "--quiet" in told
+@pytest.mark.parametrize("form", ["apart", "joined", "first"])
+def test_the_option_val_of_the_last_version_is_taken_and_one_line_says_so(tables, tmp_path, form):
+    train, val = map(str, tables)
+    words = {
+        "apart": [train, "--val", val], "joined": [train, f"--val={val}"],
+        "first": ["--val", val, train],
+    }[form]  # fmt: skip
+    command = ["fit", *words, "-l", "y", "-o", tmp_path / "m", "--model", "logistic", "--json"]
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "giw fit: --val is going away; write giw fit TRAIN VAL\n"
+    told = json.loads(result.stdout)
+    assert (told["training_rows"], told["validation_rows"]) == (150, 45)

@@ -16,7 +16,7 @@ def run(*arguments, **more):
 
 
 def test_an_empty_folder_is_no_error_and_the_way_out_is_named(tmp_path):
-    result = run("--data-dir", tmp_path)
+    result = run("--data", tmp_path)
 
     assert result.exit_code == 0, result.output
     assert str(tmp_path) in result.output
@@ -37,8 +37,8 @@ def test_a_file_that_is_there_is_present_until_its_checksum_is_asked_for(tmp_pat
     path = tmp_path / "mnist" / "train-images-idx3-ubyte.gz"
     path.write_bytes(b"something else")
 
-    assert run("--data-dir", tmp_path).exit_code == 0
-    result = run("--data-dir", tmp_path, "--verify", "-q")
+    assert run("--data", tmp_path).exit_code == 0
+    result = run("--data", tmp_path, "--verify", "-q")
     assert result.exit_code == 1
     assert result.stdout == ""
     assert str(path) in result.stderr
@@ -52,7 +52,7 @@ def test_fetching_without_a_network_fails_in_one_line(tmp_path, monkeypatch):
         raise ConnectionError("could not fetch: no network")
 
     monkeypatch.setattr(giw.paper.files, "fetch", unreachable)
-    result = run("--fetch", "mnist", "--data-dir", tmp_path)
+    result = run("--fetch", "mnist", "--data", tmp_path)
     assert result.exit_code == 1
     assert "giw paper data: could not fetch: no network\n" in result.stderr
 
@@ -64,7 +64,7 @@ def test_an_altered_download_is_a_failure_and_no_mistake_of_the_user(tmp_path, m
         raise ValueError("what came is not it")
 
     monkeypatch.setattr(giw.paper.files, "fetch", altered)
-    assert run("--fetch", "mnist", "--data-dir", tmp_path, "-q").exit_code == 1
+    assert run("--fetch", "mnist", "--data", tmp_path, "-q").exit_code == 1
 
 
 @pytest.mark.parametrize("arguments", [("--fetch", "imagenet"), ("--nonsense",)])

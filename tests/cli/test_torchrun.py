@@ -35,7 +35,7 @@ def torchrun(*arguments):
 
 def test_giw_fit_writes_the_model_of_one_process(tmp_path):
     train, val = write_tables(tmp_path)
-    command = ["fit", train, "--val", val, "-l", "y", "--model", "net", "--epochs", "3"]
+    command = ["fit", train, val, "-l", "y", "--model", "net", "--epochs", "3"]
     alone = CliRunner().invoke(app, [*map(str, command), "-o", str(tmp_path / "alone")])
     assert alone.exit_code == 0, alone.output
 
@@ -56,7 +56,7 @@ def test_giw_fit_writes_the_model_of_one_process(tmp_path):
 def test_an_interrupted_fit_goes_on_and_writes_the_same_model(tmp_path, number):
     """SIGINT is heard by torchrun and handed on; SIGKILL hits the process that writes."""
     train, val = write_tables(tmp_path)
-    command = ["fit", train, "--val", val, "-l", "y", "--model", "net", "--epochs", "300"]
+    command = ["fit", train, val, "-l", "y", "--model", "net", "--epochs", "300"]
     assert torchrun("-m", "giw", *command, "-o", tmp_path / "alone").returncode == 0
 
     again = ["-m", "giw", *map(str, command), "-o", str(tmp_path / "model")]
@@ -95,7 +95,7 @@ def test_trees_are_for_one_process(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
 
     told = CliRunner().invoke(
-        app, ["fit", str(train), "--val", str(val), "-l", "y", "-o", str(tmp_path / "model")]
+        app, ["fit", str(train), str(val), "-l", "y", "-o", str(tmp_path / "model")]
     )
 
     assert told.exit_code == 2

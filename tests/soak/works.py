@@ -156,7 +156,7 @@ class Fit:
             (folder / "making").mkdir(exist_ok=True)
             for made in write_tables(folder / "making"):
                 made.replace(folder / made.name)
-        arguments = [str(train_path), "--val", str(val_path), "--label", "y", "--model", "net"]
+        arguments = [str(train_path), str(val_path), "--label", "y", "--model", "net"]
         out = str(folder / "model")
         with told(folder):
             app(["fit", *arguments, "-o", out, "--epochs", str(cls.epochs), "--quiet"])

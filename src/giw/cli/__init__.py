@@ -1,4 +1,16 @@
-"""The command ``giw``: one file per subcommand, which imports what it needs when it runs."""
+"""The command ``giw``: one file for each command, which imports what it needs when it runs.
+
+To add a command ``giw do-this``:
+
+1. Write ``cli/do_this.py`` with one function ``do_this``. Its docstring is the help: what it does,
+   an example, the exit codes. Its parameters are the arguments; take those that other commands have
+   too from :mod:`giw.cli.common` (``Train``, ``Val``, ``Seed``, ``AsJson``, ``Quiet``, …) and
+   declare the others with ``option``. Files to write are ``--out``, ``-o``.
+2. Import the rest of the package inside the function: ``giw --help`` stays quick.
+3. Raise ``ValueError`` for a mistake of the user's, with the way out; it becomes one line and exit
+   code 2. Tell the result by ``say``, everything else by ``say_notes``.
+4. Name the function in ``COMMANDS`` below, and add a section to ``docs/commands.md``.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +19,17 @@ from typing import Annotated
 import typer
 
 from giw.cli import paper
+from giw.cli.common import WRONG, Command, stop
 from giw.cli.demo import demo
 from giw.cli.diagnose import diagnose
 from giw.cli.example import example
 from giw.cli.fit import fit
-from giw.cli.messages import WRONG, stop
 from giw.cli.predict import predict
 
-TABLES, PAPER = "Your tables", "The paper"
+COMMANDS = {
+    "Your tables": (example, diagnose, fit, predict),
+    "The paper": (demo,),
+}
 OLD_NAMES = {"bench": "run", "data": "data", "report": "report"}  # of version 0.1.0
 
 app = typer.Typer(
@@ -43,10 +58,10 @@ def main(
     """Options that come before the command."""
 
 
-for command in (example, diagnose, fit, predict):
-    app.command(rich_help_panel=TABLES)(command)
-app.command(rich_help_panel=PAPER)(demo)
-app.add_typer(paper.app, name="paper", rich_help_panel=PAPER)
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(cls=Command, rich_help_panel=panel)(command)
+app.add_typer(paper.app, name="paper", rich_help_panel="The paper")
 
 
 @app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})

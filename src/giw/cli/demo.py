@@ -1,4 +1,4 @@
-"""``giw demo``."""
+"""``giw demo``: GIW beside its baselines on handwritten digits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.console import Console
+from giw.cli.common import AsJson, Quiet, Seed, check_writable, err_console, option, say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,43 +16,71 @@ if TYPE_CHECKING:
 
     from giw.nets.training import Method, OnEpoch, TrainingConfig, TrainingRecord
 
+OUT = "Folder for report.html, the figures and the table."
+TRIALS = "How often to draw validation data and train anew."
+
 
 def demo(
-    out: Annotated[
-        Path, typer.Option(help="Folder for report.html, the figures and the table.")
-    ] = Path("giw-demo"),
-    trials: Annotated[
-        int, typer.Option(min=1, help="How often to draw validation data and train anew.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all draws; trials get their own.")] = 0,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, only the table.")
-    ] = False,
+    out: Annotated[Path, option("--out", "-o", help=OUT)] = Path("giw-demo"),
+    trials: Annotated[int, option("--trials", help=TRIALS, min=1)] = 5,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare GIW with its baselines on real handwritten digits, in about a minute.
 
     Training data hold the digits 0 to 3; test data have all ten. The task is odd against even.
     Twenty validation images, two of each digit, are drawn anew in every trial and are never
-    training images. Six methods learn from the same draws and the same initial net:
-
-    giw           weights training data, lets validation data outside their support join in
-
-    giw_plus      the same, and draws what joined to training data of its class
-
-    diw           weights training data to look like validation data
-
-    pooled        half training loss, half validation loss
-
-    pretrain_val  training data first, then validation data
-
-    val_only      validation data alone
+    training images. Six methods learn from the same draws and the same initial net: giw, giw_plus,
+    diw, pooled, pretrain_val and val_only; the report says what each does.
 
     The digits come with scikit-learn; nothing is downloaded.
+
+    Example:
+
+        giw demo --trials 3 -o demo/
+
+    Exit code 0 when the report is written, 2 for a mistake in the command.
     """
-    console = Console()
-    _check_writable(out)
-    scores, seconds = _run_with_progress(trials, seed, console, quiet=quiet)
-    _write_demo(scores, out, trials=trials, seed=seed, seconds=seconds, console=console)
+    check_writable(out / "report.html", "name another folder with --out")
+    scores, seconds = _run_with_progress(trials, seed, silent=quiet or as_json)
+    import numpy as np
+
+    from giw.cli.demo_page import demo_page
+    from giw.pages import in_one_sentence, markdown_table, save, summarize, text_table, write_page
+    from giw.pages.tables import MEANING
+    from giw.writing import write_whole
+
+    accuracy: dict[str, list[float]] = {}
+    curves: dict[str, list[list[float]]] = {}
+    for score in scores:
+        curve = score.record.history["test_accuracy"]
+        accuracy.setdefault(score.record.method, []).append(score.record.final_accuracy())
+        curves.setdefault(score.record.method, []).append(list(map(float, curve)))
+    split = [s.record.split for s in scores if s.record.method == "giw" and s.record.split]
+    page = demo_page(
+        accuracy=accuracy,
+        curves=curves,
+        p_value=np.concatenate([np.asarray(one.p_value) for one in split]),
+        inside=np.concatenate([s.inside for s in scores if s.record.method == "giw"]),
+        alpha=float(np.mean([one.alpha for one in split])),
+        seconds=seconds,
+        command=f"giw demo --trials {trials} --seed {seed}",
+    )
+    rows = summarize(accuracy)
+    for picture in (picture for section in page.sections for picture in section.pictures):
+        save(picture.figure, out / picture.name)
+    write_whole(out / "table.md", markdown_table(rows))
+    path = write_page(page, out / "report.html")
+    table = text_table(rows, title="Test accuracy (%) on digits 0-9, trained on digits 0-3")
+    place = f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}"
+    # files first: who reads only the head of the output closes it, and the work would end there
+    say(
+        {"page": str(path), "seconds": round(seconds, 1), "accuracy": accuracy},
+        f"{table}\n{MEANING}\n{in_one_sentence(rows)}\n{place}",
+        as_json=as_json,
+        quiet=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -143,16 +170,14 @@ def run_demo(
     return scores
 
 
-def _run_with_progress(
-    trials: int, seed: int, console: Console, *, quiet: bool
-) -> tuple[list[Score], float]:
+def _run_with_progress(trials: int, seed: int, *, silent: bool) -> tuple[list[Score], float]:
     from giw.nets.epochs import note_of
     from giw.pages.progress import make_progress
 
-    config, methods = demo_config(), demo_methods()
-    per_trial = config.pretrain_epochs + len(methods) * config.epochs
+    config = demo_config()
+    per_trial = config.pretrain_epochs + len(demo_methods()) * config.epochs
     started = time.perf_counter()
-    with make_progress(shown=not quiet, console=console) as progress:
+    with make_progress(shown=not silent, console=err_console()) as progress:
         task = progress.add_task("digits", total=trials * per_trial, note="")
 
         def on_epoch(trial: int, method: str) -> Callable[[str, int, dict[str, float]], None]:
@@ -164,81 +189,3 @@ def _run_with_progress(
 
         scores = run_demo(trials=trials, random_state=seed, on_epoch=on_epoch)
     return scores, time.perf_counter() - started
-
-
-def _write_demo(
-    scores: list[Score], out: Path, *, trials: int, seed: int, seconds: float, console: Console
-) -> None:
-    import numpy as np
-
-    from giw.cli.demo_page import demo_page
-    from giw.pages import (
-        in_one_sentence,
-        learning_curves,
-        markdown_table,
-        save,
-        split_histogram,
-        summarize,
-        text_table,
-        trial_dots,
-        write_page,
-    )
-    from giw.pages.tables import MEANING
-    from giw.writing import write_whole
-
-    methods = list(dict.fromkeys(score.record.method for score in scores))
-    records = {m: [s.record for s in scores if s.record.method == m] for m in methods}
-    accuracy = {m: [r.final_accuracy() for r in found] for m, found in records.items()}
-    curves = {m: np.stack([r.history["test_accuracy"] for r in records[m]]) for m in methods}
-    giw = [score for score in scores if score.record.method == "giw"]
-    split = [score.record.split for score in giw if score.record.split is not None]
-    p_value = np.concatenate([np.asarray(one.p_value) for one in split])
-    called = np.concatenate([np.asarray(one.inside) for one in split])
-    inside = np.concatenate([score.inside for score in giw])
-    level = getattr(split[0], "level", 0.05)
-    config = demo_config()
-    command = f"giw demo --trials {trials} --seed {seed}"
-
-    rows = summarize(accuracy)
-    save(learning_curves(curves), out / "learning_curves")
-    save(split_histogram(p_value, inside, threshold=level), out / "split")
-    save(trial_dots(accuracy), out / "trials")
-    write_whole(out / "table.md", markdown_table(rows))
-    page = demo_page(
-        accuracy=accuracy,
-        curves=curves,
-        p_value=p_value,
-        inside=inside,
-        level=level,
-        facts={
-            "data": "scikit-learn's 1,797 handwritten digits, 8 × 8 pixels",
-            "training digits": ", ".join(map(str, range(TRAINING_DIGITS))),
-            "validation": "20 images, two of each digit, drawn anew per trial",
-            "epochs": f"{config.pretrain_epochs} plain + {config.epochs}",
-            "share inside, in truth": f"{np.mean(inside):.2f}",
-            "share inside, by the split": f"{np.mean([float(one.alpha) for one in split]):.2f}",
-            "on the wrong side": f"{100 * np.mean(called != inside):.0f} % of points",
-            "wall time": f"{seconds:.0f} s",
-        },
-        footer=[f"Made by `{command}`."],
-    )
-    path = write_page(page, out / "report.html")
-    # files first: who reads only the head of the output closes it, and the work would end there
-    title = "Test accuracy (%) on digits 0-9, trained on digits 0-3"
-    console.print(text_table(rows, title=title), markup=False, highlight=False)
-    console.print(MEANING, style="dim")
-    console.print(in_one_sentence(rows))
-    console.print(f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}")
-
-
-def _check_writable(out: Path) -> None:
-    """A minute of work should not end at a folder that cannot be written."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".giw"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write to {out}: {error.strerror}; name another folder with --out"
-        ) from None

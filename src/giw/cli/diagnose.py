@@ -1,23 +1,23 @@
-"""``giw diagnose``."""
+"""``giw diagnose``: say how two tables differ."""
 
 from __future__ import annotations
 
 import shlex
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from giw.cli.messages import (
+from giw.cli.common import (
     AsJson,
     Quiet,
     Seed,
+    Train,
+    Val,
     check_writable,
     err_console,
     heard_warnings,
-    one_line_errors,
-    say_json,
+    option,
+    say,
     say_notes,
 )
 
@@ -33,21 +33,15 @@ ROWS = "Write all rows outside and all suspect labels here, as csv."
 MEMORY = "Gigabytes that a table may take; a larger csv or parquet file is walked through."
 
 
-def _option(*names: str, words: str, **more: Any) -> Any:
-    return typer.Option(*names, help=words, **more)
-
-
 def diagnose(
-    train: Annotated[Path, typer.Argument(help="Training data: csv, parquet or npz.")],
-    val: Annotated[
-        Path, typer.Argument(help="Validation data, from where the model will be used.")
-    ],
-    label: Annotated[str | None, _option("--label", "-l", words=LABEL)] = None,
-    no_label: Annotated[bool, _option("--no-label", words=NO_LABEL)] = False,
-    group: Annotated[str | None, _option("--group", "-g", words=GROUP)] = None,
-    out: Annotated[Path | None, _option("--out", "-o", words=OUT)] = None,
-    rows: Annotated[Path | None, _option("--rows", words=ROWS)] = None,
-    memory: Annotated[float, _option("--memory", words=MEMORY, min=0.001)] = 1.0,
+    train: Train,
+    val: Val,
+    label: Annotated[str | None, option("--label", "-l", help=LABEL)] = None,
+    no_label: Annotated[bool, option("--no-label", help=NO_LABEL)] = False,
+    group: Annotated[str | None, option("--group", "-g", help=GROUP)] = None,
+    out: Annotated[Path | None, option("--out", "-o", help=OUT)] = None,
+    rows: Annotated[Path | None, option("--rows", help=ROWS)] = None,
+    memory: Annotated[float, option("--memory", help=MEMORY, min=0.001)] = 1.0,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -70,72 +64,68 @@ def diagnose(
 
     Exit code 0 when the diagnosis is done, whatever it says; 2 for a mistake in the input.
     """
-    with one_line_errors("giw diagnose"):
-        from giw.diagnosis import STEPS
-        from giw.diagnosis import diagnose as run
-        from giw.pages.progress import make_progress
-        from giw.tables import read_within
-        from giw.tables.table import did_you_mean
-        from giw.writing import write_whole
+    from giw.diagnosis import STEPS
+    from giw.diagnosis import diagnose as run
+    from giw.pages.progress import make_progress
+    from giw.tables import read_within
+    from giw.tables.table import did_you_mean
+    from giw.writing import write_whole
 
-        for path, option in ((out, "--out"), (rows, "--rows")):
-            if path is not None:
-                check_writable(path, f"name a file with {option}", a_file=True)
+    for path, name in ((out, "--out"), (rows, "--rows")):
+        if path is not None:
+            check_writable(path, f"name a file with {name}", a_file=True)
 
-        tables = [
-            read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
-        ]
-        if label is None and not no_label:
-            raise ValueError(_which_label(tables[0]))
-        if label is not None and no_label:
-            raise ValueError("--label and --no-label exclude each other; leave one out")
-        y = y_val = None
-        if label is not None:
-            y = tables[0].labels(label)
-            y_val = tables[1].labels(label) if label in tables[1].columns else None
-        groups = [None if group is None else t.columns.get(group) for t in tables]
-        if group is not None and groups[1] is None:
-            hint = did_you_mean(group, tables[1].names)
-            raise ValueError(f"{val} has no column {group!r} for --group{hint}")
-        apart = [name for name in (label, group) if name is not None]
-        features = [reduce(lambda t, name: t.without(name), apart, table) for table in tables]
-        console = err_console()
-        shown = console.is_terminal and not (quiet or as_json)
-        bar = make_progress(shown=shown, console=console)
-        with heard_warnings() as warned, bar as progress:
-            task = progress.add_task("reading", total=len(STEPS), note="")
+    tables = [
+        read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
+    ]
+    if label is None and not no_label:
+        raise ValueError(_which_label(tables[0]))
+    if label is not None and no_label:
+        raise ValueError("--label and --no-label exclude each other; leave one out")
+    y = y_val = None
+    if label is not None:
+        y = tables[0].labels(label)
+        y_val = tables[1].labels(label) if label in tables[1].columns else None
+    groups = [None if group is None else t.columns.get(group) for t in tables]
+    if group is not None and groups[1] is None:
+        hint = did_you_mean(group, tables[1].names)
+        raise ValueError(f"{val} has no column {group!r} for --group{hint}")
+    apart = [name for name in (label, group) if name is not None]
+    features = [reduce(lambda t, name: t.without(name), apart, table) for table in tables]
+    console = err_console(silent=quiet or as_json)
+    bar = make_progress(shown=console.is_terminal, console=console)
+    with heard_warnings() as warned, bar as progress:
+        task = progress.add_task("reading", total=len(STEPS), note="")
 
-            def on_step(name: str) -> None:
-                progress.update(task, completed=STEPS.index(name), description=name)
+        def on_step(name: str) -> None:
+            progress.update(task, completed=STEPS.index(name), description=name)
 
-            found = run(
-                features[0], y, features[1], y_val, groups=groups[0], groups_val=groups[1],
-                random_state=seed, on_step=on_step,
-            )  # fmt: skip
-        if label and y_val is None:
-            warned.append(f"{val} has no column {label!r}: only features were compared")
-        say_notes(warned, quiet=quiet)
-        fit = ""
-        if y_val is not None and found.recommendation.remedy != "plain":
-            fit = shlex.join(["giw", "fit", str(train), "--val", str(val), "--label", str(label),
-                              "-o", "model/"])  # fmt: skip
-        if out is not None:
-            command = ["giw", "diagnose", str(train), str(val)]
-            command += ["--label", label] if label is not None else ["--no-label"]
-            command += ["--group", group] if group is not None else []
-            found.to_html(out, command=shlex.join(command), next_command=fit)
-        if rows is not None:
-            rows.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(rows, found.to_frame("rows").to_csv(index=False))
-        if as_json:
-            say_json({**found.to_dict(), "next_command": fit, "page": out and str(out)})
-        elif quiet:
-            typer.echo(found.recommendation.answer.replace("\u00a0", " "))
-        else:
-            more = "Add -o report.html for a page with figures."
-            more = more if out is None else f"Page with figures: {out}"
-            parts = [found.summary(), *[f"From the shell: {fit}"] * bool(fit), more]
-            typer.echo("\n\n".join(parts))
+        found = run(
+            features[0], y, features[1], y_val, groups=groups[0], groups_val=groups[1],
+            random_state=seed, on_step=on_step,
+        )  # fmt: skip
+    if label and y_val is None:
+        warned.append(f"{val} has no column {label!r}: only features were compared")
+    say_notes(warned, quiet=quiet)
+    fit = ""
+    if y_val is not None and found.recommendation.remedy != "plain":
+        words = ["giw", "fit", str(train), str(val), "--label", str(label), "-o", "model/"]
+        fit = shlex.join(words)
+    if out is not None:
+        command = ["giw", "diagnose", str(train), str(val)]
+        command += ["--label", label] if label is not None else ["--no-label"]
+        command += ["--group", group] if group is not None else []
+        found.to_html(out, command=shlex.join(command), next_command=fit)
+    if rows is not None:
+        write_whole(rows, found.to_frame("rows").to_csv(index=False))
+    if quiet:
+        text = found.recommendation.answer.replace("\u00a0", " ")
+    else:
+        page = "Add -o report.html for a page with figures."
+        page = page if out is None else f"Page with figures: {out}"
+        text = "\n\n".join([found.summary(), *[f"From the shell: {fit}"] * bool(fit), page])
+    values = {**found.to_dict(), "next_command": fit, "page": out and str(out)}
+    say(values, text, as_json=as_json, quiet=False)
 
 
 def _which_label(read: Table, most_classes: int = 20) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.messages import WRONG, AsJson, Quiet, one_line_errors, say_json, stop
+from giw.cli.common import AsJson, Quiet, option, say
 from giw.writing import write_whole
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ STORIES = {
 
 
 def example(
-    name: Annotated[str | None, typer.Argument(help="One of the list; left out: the list.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder.", show_default="NAME")
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One of the list; left out: the list.")
     ] = None,
+    out: Annotated[Path | None, option("--out", "-o", help="Folder.", show_default="NAME")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,39 +76,36 @@ def example(
 
     Exit code 0 when the files are written, 2 for a mistake in the command.
     """
-    with one_line_errors("giw example"):
-        if name is None:
-            if as_json:
-                say_json({known: story.text for known, story in STORIES.items()})
-            else:
-                typer.echo("\n".join(f"{n:<14}{story.text}" for n, story in STORIES.items()))
-                typer.echo("\nNext: giw example NAME")
-            return
-        if name not in STORIES:
-            stop("giw example", f"{name!r} is none of {', '.join(STORIES)}", WRONG)
-        folder, label = Path(name) if out is None else out, STORIES[name].label
-        tables = example_tables(name)
-        files = {part: folder / f"{part}.csv" for part in tables}
-        for part, path in files.items():
-            text = tables[part].to_csv(index=False)
-            if path.exists() and path.read_text() != text:
-                raise ValueError(f"{path} is another file; name another folder with --out")
-        for part, path in files.items():
-            write_whole(path, tables[part].to_csv(index=False))
-        train, val = str(files["train"]), str(files["val"])
-        model = str(folder / "model")
-        commands = [
-            ["giw", "diagnose", train, val, "--label", label],
-            ["giw", "fit", train, "--val", val, "--label", label, "-o", model],
-        ]
-        next_commands = [shlex.join(command) for command in commands]
-        if as_json:
-            rows = {str(path): len(tables[part]) for part, path in files.items()}
-            say_json({"files": rows, "label": label, "next_commands": next_commands})
-        elif not quiet:
-            sizes = ", ".join(f"{path} {len(tables[part]):,}" for part, path in files.items())
-            typer.echo(f"{STORIES[name].text}\nRows: {sizes}.\n\nNext:")
-            typer.echo("\n".join(f"  {command}" for command in next_commands))
+    if name is None:
+        listed = "\n".join(f"{known:<14}{story.text}" for known, story in STORIES.items())
+        texts = {known: story.text for known, story in STORIES.items()}
+        say(texts, f"{listed}\n\nNext: giw example NAME", as_json=as_json, quiet=False)
+        return
+    if name not in STORIES:
+        raise ValueError(f"{name!r} is none of {', '.join(STORIES)}")
+    folder, label = Path(name) if out is None else out, STORIES[name].label
+    tables = example_tables(name)
+    files = {part: folder / f"{part}.csv" for part in tables}
+    for part, path in files.items():
+        text = tables[part].to_csv(index=False)
+        if path.exists() and path.read_text() != text:
+            raise ValueError(f"{path} is another file; name another folder with --out")
+    for part, path in files.items():
+        write_whole(path, tables[part].to_csv(index=False))
+    both = [str(files["train"]), str(files["val"]), "--label", label]
+    commands = [
+        shlex.join(["giw", "diagnose", *both]),
+        shlex.join(["giw", "fit", *both, "-o", str(folder / "model")]),
+    ]
+    rows = {str(path): len(tables[part]) for part, path in files.items()}
+    sizes = ", ".join(f"{path} {n:,}" for path, n in rows.items())
+    following = "\n".join(f"  {command}" for command in commands)
+    say(
+        {"files": rows, "label": label, "next_commands": commands},
+        f"{STORIES[name].text}\nRows: {sizes}.\n\nNext:\n{following}",
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 def example_tables(name: str) -> dict[str, DataFrame]:

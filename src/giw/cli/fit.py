@@ -1,4 +1,4 @@
-"""``giw fit``."""
+"""``giw fit``: train a classifier on two tables and save it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from giw.cli.messages import (
+from giw.cli.common import (
     AsJson,
     Quiet,
     Seed,
+    Train,
+    Val,
     check_writable,
     err_console,
     heard_warnings,
     one_line_errors,
-    say_json,
+    option,
+    say,
     say_notes,
 )
 from giw.cli.torchrun import torchrun_processes
@@ -37,28 +38,20 @@ class Model(StrEnum):
     logistic = "logistic"
 
 
+KINDS = "net: a small neural net; boosting: boosted trees; logistic: linear."
+METHOD = "How a net learns: giw_plus if left out, or any of giw.nets.methods.METHODS."
+NAMES = "A column of numbers that are names, such as postal codes; repeatable."
+
+
 def fit(
-    train: Annotated[Path, typer.Argument(help="Training data: csv, parquet or npz.")],
-    val: Annotated[
-        Path, typer.Option("--val", help="Validation data, from where the model will be used.")
-    ],
-    label: Annotated[str, typer.Option("--label", "-l", help="Column that holds the label.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")],
-    model: Annotated[
-        Model,
-        typer.Option(help="net: a small neural net; boosting: boosted trees; logistic: linear."),
-    ] = Model.boosting,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="How a net learns: giw_plus if left out, or any of giw.nets.methods.METHODS."
-        ),
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of a net.")] = 50,
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(help="A column of numbers that are names, such as postal codes; repeatable."),
-    ] = None,
+    train: Train,
+    val: Val,
+    label: Annotated[str, option("--label", "-l", help="Column that holds the label.")],
+    out: Annotated[Path, option("--out", "-o", help="Folder for the model.")],
+    model: Annotated[Model, option("--model", help=KINDS, metavar="NAME")] = Model.boosting,
+    method: Annotated[str | None, option("--method", help=METHOD)] = None,
+    epochs: Annotated[int, option("--epochs", help="Epochs of a net.", min=1)] = 50,
+    categorical: Annotated[list[str] | None, option("--categorical", help=NAMES)] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -74,7 +67,7 @@ def fit(
 
     Example:
 
-        giw fit train.csv --val new.csv --label y -o model/
+        giw fit train.csv new.csv --label y -o model/
 
         giw predict model/ more.csv -o predictions.csv
 
@@ -82,7 +75,7 @@ def fit(
     each computes a share of every batch, the first one writes the model, and it is the model that
     one process would have written, up to rounding:
 
-        torchrun --nproc-per-node 2 -m giw fit train.csv --val new.csv -l y --model net -o model/
+        torchrun --nproc-per-node 2 -m giw fit a.csv b.csv -l y --model net -o m/
 
     While a net is trained, its state is kept beside the folder, as OUT.unfinished: killed or
     stopped by Ctrl-C, the same command goes on from there and ends with the same model. A model
@@ -98,8 +91,7 @@ def fit(
                 f"{processes} processes can share the training of a net only; add --model net, or "
                 f"fit {model} in one process"
             )
-        quiet = quiet or rank > 0  # one of them speaks and writes
-        as_json = as_json and rank == 0
+        silent = quiet or as_json or rank > 0  # one of several processes speaks and writes
         if model is not Model.net and method not in (None, "giw"):
             raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
         check_writable(out, "name another folder with --out")
@@ -110,57 +102,46 @@ def fit(
         y, y_val = _labels(tables, label, model)
         x_table, x_val_table = (table.without(label) for table in tables)
         encoder = Encoder(categorical=categorical or ()).fit(x_table, x_val_table)
-        X, X_val = encoder.transform(x_table), encoder.transform(x_val_table)
-        estimator = _estimator(
-            model,
-            method or "giw_plus",
-            epochs,
-            seed,
-            verbose=not (quiet or as_json),
-            distributed=processes > 1,
-        )
+        data = encoder.transform(x_table), y, encoder.transform(x_val_table), y_val
         unfinished = out.absolute().with_name(f"{out.absolute().name}.unfinished")
         started = time.perf_counter()
         with heard_warnings() as warned:
             if model is Model.net:
-                _fit_net(estimator, X, y, X_val, y_val, unfinished)
-            elif quiet or as_json:
-                estimator.fit(X, y, X_val=X_val, y_val=y_val)
+                estimator = _fit_net(
+                    data, unfinished, method=method or "giw_plus", max_epochs=epochs,
+                    random_state=seed, distributed=processes > 1, verbose=not silent,
+                )  # fmt: skip
             else:
-                with err_console().status(f"fitting {model} to {len(y):,} rows"):
-                    estimator.fit(X, y, X_val=X_val, y_val=y_val)
+                estimator = _fit_tables(data, model, seed, silent=silent)
         seconds = time.perf_counter() - started
-        table_notes = [note for table in tables for note in table.notes]
-        notes = [*table_notes, *encoder.notes_, *warned]
+        notes = [*(note for table in tables for note in table.notes), *encoder.notes_, *warned]
         if y_val is None:
             notes.append(
                 f"{val} has no column {label!r}: training rows were weighted by features alone, "
                 "and rows outside the training data cannot join training without a label"
             )
-        if rank == 0:
-            save(
-                estimator,
-                out,
-                notes={"table": encoder.to_dict(), "label": label, "model": str(model)},
-            )
-            unfinished.unlink(missing_ok=True)
-        say_notes(notes, quiet=quiet or as_json)
-        joined = y_val is not None
-        _say_result(estimator, out, len(y), len(X_val), joined, seconds, notes, as_json, quiet)
-
-
-def _fit_net(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, unfinished: Path) -> None:
-    """Go on from an unfinished run of the same command; one of another command is discarded."""
-    from giw.nets.training import UnusableCheckpoint
-
-    try:
-        estimator.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
-    except UnusableCheckpoint:
-        unfinished.unlink(missing_ok=True)  # by the first of several processes that hear of it
-        warnings.warn(
-            f"{unfinished} was left by another command or is damaged: started afresh", stacklevel=2
+        if rank > 0:
+            return
+        made_by = {"table": encoder.to_dict(), "label": label, "model": str(model)}
+        save(estimator, out, notes=made_by)
+        unfinished.unlink(missing_ok=True)
+        say_notes(notes, quiet=silent)
+        alpha = estimator.alpha_
+        values = {
+            "model": str(out),
+            "training_rows": len(y),
+            "validation_rows": len(data[2]),
+            "classes": [str(value) for value in estimator.classes_.tolist()],
+            "inside_share": None if alpha is None else float(alpha),
+            "seconds": round(seconds, 3),
+            "notes": notes,
+        }
+        words = (
+            f"Learned from {len(y):,} training and {len(data[2]):,} validation rows in "
+            f"{seconds:.0f} s.{_inside(alpha, joined=y_val is not None)}\n"
+            f"Saved to {out}. Next: giw predict {out} DATA -o predictions.csv"
         )
-        estimator.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
+        say(values, words, as_json=as_json, quiet=quiet)
 
 
 def _labels(
@@ -182,19 +163,26 @@ def _kind(labels: NDArray[Any]) -> str:
     return f"text such as {str(labels[0])!r}" if labels.dtype.kind == "U" else "numbers"
 
 
-def _estimator(
-    model: Model, method: str, epochs: int, seed: int, *, verbose: bool, distributed: bool
-) -> Any:
+def _fit_net(data: tuple[Any, ...], unfinished: Path, **settings: Any) -> Any:
+    """Go on from an unfinished run of the same command; one of another command is discarded."""
+    import giw
+    from giw.nets.training import UnusableCheckpoint
+
+    X, y, X_val, y_val = data
+    net = giw.GIWClassifier(**settings)
+    try:
+        return net.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
+    except UnusableCheckpoint:
+        unfinished.unlink(missing_ok=True)  # by the first of several processes that hear of it
+        warnings.warn(
+            f"{unfinished} was left by another command or is damaged: started afresh", stacklevel=2
+        )
+        return net.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
+
+
+def _fit_tables(data: tuple[Any, ...], model: Model, seed: int, *, silent: bool) -> Any:
     import giw
 
-    if model is Model.net:
-        return giw.GIWClassifier(
-            method=method,
-            max_epochs=epochs,
-            random_state=seed,
-            distributed=distributed,
-            verbose=verbose,
-        )
     if model is Model.boosting:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -205,43 +193,15 @@ def _estimator(
         from sklearn.preprocessing import StandardScaler
 
         inner = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    return giw.ReweightedClassifier(inner, random_state=seed)
+    X, y, X_val, y_val = data
+    estimator = giw.ReweightedClassifier(inner, random_state=seed)
+    with err_console(silent).status(f"fitting {model} to {len(y):,} rows"):
+        return estimator.fit(X, y, X_val=X_val, y_val=y_val)
 
 
-def _say_result(
-    estimator: Any,
-    out: Path,
-    n: int,
-    m: int,
-    joined: bool,
-    seconds: float,
-    notes: list[str],
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    alpha = estimator.alpha_
-    if as_json:
-        say_json(
-            {
-                "model": str(out),
-                "training_rows": n,
-                "validation_rows": m,
-                "classes": [str(value) for value in estimator.classes_.tolist()],
-                "inside_share": None if alpha is None else float(alpha),
-                "seconds": round(seconds, 3),
-                "notes": notes,
-            }
-        )
-    elif not quiet:
-        inside = (
-            ""
-            if alpha is None
-            else (
-                f" {100 * alpha:.0f} % of the validation rows count as inside the training data, "
-                + ("the others joined training." if joined else "the others taught nothing.")
-            )
-        )
-        typer.echo(
-            f"Learned from {n:,} training and {m:,} validation rows in {seconds:.0f} s.{inside}"
-        )
-        typer.echo(f"Saved to {out}. Next: giw predict {out} DATA -o predictions.csv")
+def _inside(alpha: float | None, *, joined: bool) -> str:
+    if alpha is None:
+        return ""
+    others = "the others joined training" if joined else "the others taught nothing"
+    share = f"{100 * alpha:.0f} % of the validation rows count as inside the training data"
+    return f" {share}, {others}."

@@ -1,25 +1,26 @@
-"""``giw paper data``, ``giw paper run`` and ``giw paper report``."""
+"""``giw paper run``, ``giw paper report`` and ``giw paper data``."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from giw.cli.messages import (
+from giw.cli.common import (
     FAILED,
     AsJson,
+    Command,
+    DataFolder,
     Quiet,
+    Seed,
     err_console,
     one_line_errors,
-    say_json,
+    option,
+    say,
     say_notes,
 )
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from giw.paper.plan import Run
     from giw.paper.rows import Store
 
-MACHINE = "what suits the machine"
 LONG = 3600.0  # seconds from which a grid is not started without being asked for
 app = typer.Typer(
     help="The paper's comparison: its data, its runs, its tables and figures.",
@@ -39,69 +39,49 @@ app = typer.Typer(
 
 # giw paper run ------------------------------------------------------------------------------------
 
+RESULTS = "Folder of results."
+DATASET = "mnist, color_mnist, cifar20 or all; repeatable."
+CASE = "iii, iv or all; repeatable."
+SHIFT = "support, label_noise_0.2, label_noise_0.4, class_prior_10, class_prior_100, all."
+METHOD = "Any method; all: the ten of the tables, and giw_split under class-prior shift."
+VARIANT = "Ablations, such as oracle, soft, hidden, osvm_code, n_val_10; several compose."
+PROTOCOL = (
+    "honest (default), published, authors: the draw of the authors' loader, or development: "
+    "held-out training images play the test sample, to choose constants by."
+)
+SCALE = "paper, or laptop: LeNet-5 on 3,000 training images."
+EVERYTHING = "All data sets, cases, shifts and methods."
+PROCESSES = "Processes side by side, sharing a GPU if there is one."
+YES = "Start without asking, however long it takes."
+ESTIMATE = "Say what would be done and how long it would take."
+MACHINE = {"show_default": "what suits the machine"}
 
-@app.command()
+
+@app.command(cls=Command)
 def run(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of results.")] = Path("results"),
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="mnist, color_mnist, cifar20 or all; repeatable.")
-    ] = None,
-    case: Annotated[list[str] | None, typer.Option(help="iii, iv or all; repeatable.")] = None,
-    shift: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="support, label_noise_0.2, label_noise_0.4, class_prior_10, class_prior_100, all."
-        ),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Any method; all: the ten of the tables, and giw_split under class-prior shift."
-        ),
-    ] = None,
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Ablations, such as oracle, soft, hidden, osvm_code, n_val_10; several compose."
-        ),
-    ] = None,
-    protocol: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="honest (default), published, authors: the draw of the authors' loader, "
-            "or development: held-out training images "
-            "play the test sample, to choose constants by."
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="paper, or laptop: LeNet-5 on 3,000 training images.", show_default=MACHINE
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All data sets, cases, shifts and methods.")
-    ] = False,
+    out: Annotated[Path, option("--out", "-o", help=RESULTS)] = Path("results"),
+    dataset: Annotated[list[str] | None, option("--dataset", help=DATASET)] = None,
+    case: Annotated[list[str] | None, option("--case", help=CASE)] = None,
+    shift: Annotated[list[str] | None, option("--shift", help=SHIFT)] = None,
+    method: Annotated[list[str] | None, option("--method", help=METHOD)] = None,
+    variant: Annotated[list[str] | None, option("--variant", help=VARIANT)] = None,
+    protocol: Annotated[list[str] | None, option("--protocol", help=PROTOCOL)] = None,
+    scale: Annotated[str | None, option("--scale", help=SCALE, **MACHINE)] = None,
+    everything: Annotated[bool, option("--all", help=EVERYTHING)] = False,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Trials of each cell.", show_default=MACHINE)
+        int | None, option("--trials", min=1, help="Trials of each cell.", **MACHINE)
     ] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Epochs; the schedule is scaled.", show_default=MACHINE),
+        int | None, option("--epochs", min=1, help="Epochs; the schedule is scaled.", **MACHINE)
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the experiment.")] = 0,
-    data: Annotated[Path | None, typer.Option(help="Data folder; GIW_DATA if not given.")] = None,
-    engine: Annotated[str, typer.Option(help="local, or ray for a Ray cluster.")] = "local",
-    processes: Annotated[
-        int, typer.Option(min=1, help="Processes side by side, sharing a GPU if there is one.")
-    ] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Start without asking, however long it takes.")
-    ] = False,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what would be done and how long it would take.")
-    ] = False,
+    seed: Seed = 0,
+    data: DataFolder = None,
+    engine: Annotated[str, option("--engine", help="local, or ray for a Ray cluster.")] = "local",
+    processes: Annotated[int, option("--processes", min=1, help=PROCESSES)] = 1,
+    device: Annotated[str, option("--device", help="auto, cpu or cuda.")] = "auto",
+    yes: Annotated[bool, option("--yes", "-y", help=YES)] = False,
+    estimate: Annotated[bool, option("--estimate", help=ESTIMATE)] = False,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run the paper's grid, or a part of it; what is done already is not done again.
@@ -113,7 +93,12 @@ def run(
     comes first; above one hour it asks. What is not named is chosen for the machine, and said: on a
     GPU all but CIFAR-20 at the paper's scale; on a CPU one setting at laptop scale.
 
-    Example: giw paper run --dataset mnist --case iii --shift support --method giw --method pooled
+    Example:
+
+        giw paper run --dataset mnist --case iii --shift support --method giw
+
+    Exit code 0 when all is done, 1 if a run failed, 2 for a mistake in the command, 130 after
+    Ctrl-C.
     """
     with one_line_errors("giw paper run", "run the same command again to go on"):
         from giw.cli.paper_progress import follow
@@ -133,8 +118,11 @@ def run(
         protocols = protocol or ("honest",)
         runs = plan(**choice, variants=variant or (), protocols=protocols, seed=seed)
         store = Store(out)
+        view, words = _look_ahead(store, runs, device, processes)
         if estimate:
-            typer.echo(_look_ahead(store, runs, device, processes)[1])
+            ahead = {"runs": len(runs), "to_do": sum(len(job.runs) for job in view.jobs)}
+            ahead["seconds"] = round(view.seconds_left(0.0))
+            say(ahead, words, as_json=as_json, quiet=False)
             return
         threads = parallel.default_threads(processes) if kind == "cpu" else None
         place = parallel.Place(out, data, device, threads)
@@ -143,19 +131,19 @@ def run(
         notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
         store.forget_finished(runs)
         notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside()]
-        say_notes(notes, quiet=quiet)
-        view, words = _look_ahead(store, runs, device, processes)
-        if not quiet:
+        silent = quiet or as_json
+        say_notes(notes, quiet=silent)
+        if not silent:
             typer.echo(words, err=True)
         if view.seconds_left(0.0) > LONG and view.jobs and not yes:
             _ask()
         stream = parallel.run_jobs(view.jobs, place, engine=engine, processes=processes)
-        follow(view, stream, err_console(), quiet=quiet)
+        follow(view, stream, err_console(), quiet=silent)
     left = sum(not store.has(one) for job in view.jobs for one in job.runs)
-    typer.echo(
-        f"{view.written} runs in {view.elapsed()}; see {out}/"
-        + (f"; {left} not done: they failed, or another process has them" if left else "")
-    )
+    more = f"; {left} not done: they failed, or another process has them" if left else ""
+    counts = {"folder": str(out), "runs": len(runs), "written": view.written, "not_done": left}
+    words = f"{view.written} runs in {view.elapsed()}; see {out}/{more}"
+    say(counts, words, as_json=as_json, quiet=False)
     if view.failed:
         raise typer.Exit(FAILED)
 
@@ -192,16 +180,20 @@ def _ask() -> None:
 # giw paper report ---------------------------------------------------------------------------------
 
 
-@app.command()
+@app.command(cls=Command)
 def report(
-    results: Annotated[Path, typer.Argument(help="Folder that giw paper run has filled.")],
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="Folder that giw paper run has filled.")
+    ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for the report.", show_default="RESULTS/report"),
+        option("--out", "-o", help="Folder for the report.", show_default="RESULTS/report"),
     ] = None,
     tables: Annotated[
-        bool, typer.Option("--tables", "-t", help="Print all tables and write nothing.")
+        bool, option("--tables", "-t", help="Print all tables and write nothing.")
     ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Draw tables and figures from stored results: no GPU, no data set, no training.
 
@@ -210,31 +202,34 @@ def report(
     across them. Cells that were not run are shown as missing, and damaged files are named.
 
     The same results give the same bytes.
-    """
-    with one_line_errors("giw paper report"):
-        from giw.pages.tables import text_sheet
-        from giw.paper.report import paper_report, paper_sheets
-        from giw.paper.rows import read_folder
 
-        try:
-            found, damaged = read_folder(results)
-            for line in damaged:
-                typer.echo(f"not used: {line}", err=True)
-            if tables:
-                typer.echo("\n".join(map(text_sheet, paper_sheets(found))))
-                return
-            made = paper_report(found, damaged)
-            page = made.write(results / "report" if out is None else out)
-        except OSError as error:  # a folder that is none, or cannot be written
-            raise ValueError(str(error)) from error
-        for line in made.remarks:
-            typer.echo(f"note: {line}", err=True)
-        for sentence in (made.page.answer, made.page.lead[-1]):
-            typer.echo(sentence)
-        typer.echo(
-            f"{made.n_results} results, {len(made.sheets)} tables, {len(made.pictures)} figures; "
-            f"open {page}"
-        )
+    Example:
+
+        giw paper report results -o report/
+
+    Exit code 0 when the report is written, 2 where there are no results.
+    """
+    from giw.pages.tables import text_sheet
+    from giw.paper.report import paper_report, paper_sheets
+    from giw.paper.rows import read_folder
+
+    try:
+        found, damaged = read_folder(results)
+        for line in damaged:
+            typer.echo(f"not used: {line}", err=True)
+        if tables:
+            typer.echo("\n".join(map(text_sheet, paper_sheets(found))))
+            return
+        made = paper_report(found, damaged)
+        page = made.write(results / "report" if out is None else out)
+    except OSError as error:  # a folder that is none, or cannot be written
+        raise ValueError(str(error)) from error
+    say_notes(made.remarks, quiet=quiet or as_json)
+    counts = {"results": made.n_results, "tables": len(made.sheets), "figures": len(made.pictures)}
+    counted = ", ".join(f"{number} {what}" for what, number in counts.items())
+    said = [made.page.answer, made.page.lead[-1]] * (not quiet)
+    words = "\n".join([*said, f"{counted}; open {page}"])
+    say({**counts, "page": str(page), "notes": made.remarks}, words, as_json=as_json, quiet=False)
 
 
 # giw paper data -----------------------------------------------------------------------------------
@@ -247,18 +242,16 @@ class DataSet(StrEnum):
     cifar100 = "cifar100"
 
 
-@app.command()
+@app.command(cls=Command)
 def data(
     verify: Annotated[
-        bool, typer.Option("--verify", help="Read every file and compare its checksum.")
+        bool, option("--verify", help="Read every file and compare its checksum.")
     ] = False,
     fetch: Annotated[
-        DataSet | None, typer.Option(help="Download a data set first, where the network allows.")
+        DataSet | None,
+        option("--fetch", help="Download a data set first, where the network allows."),
     ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="Data folder.", show_default="$GIW_DATA, else ~/.cache/giw"),
-    ] = None,
+    data: DataFolder = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -275,62 +268,42 @@ def data(
     Exit code 0 if nothing is wrong, missing files included; 1 if a file is altered or could not
     be fetched; 2 for a mistake in the command.
     """
-    with one_line_errors("giw paper data"):
-        from giw.paper import files
+    from giw.paper import files
 
-        if fetch is not None:
-            shown = not (quiet or as_json)
-            with err_console().status(f"fetching {fetch}") if shown else nullcontext():
-                try:
-                    files.fetch(str(fetch), data_dir)
-                except ValueError as error:  # a checksum, and no mistake of the user's
-                    raise RuntimeError(str(error)) from error
-        statuses, folder = files.catalogue(data_dir, verify=verify), files.data_folder(data_dir)
-        if as_json:
-            say_json({"folder": str(folder), "files": [_plain(found) for found in statuses]})
-        elif not quiet:
-            _show(statuses, folder)
-    altered = [found for found in statuses if found.state == "altered"]
-    for found in altered:
-        typer.echo(
-            f"giw paper data: {found.path} is truncated or altered: its md5 sum is {found.md5}, "
-            f"expected {found.file.md5}; remove it and fetch it again",
-            err=True,
-        )
+    if fetch is not None:
+        with err_console(silent=quiet or as_json).status(f"fetching {fetch}"):
+            try:
+                files.fetch(str(fetch), data)
+            except ValueError as error:  # a checksum, and no mistake of the user's
+                raise RuntimeError(str(error)) from error
+    found, folder = files.catalogue(data, verify=verify), files.data_folder(data)
+    values = [{**asdict(one), "path": one.path and str(one.path)} for one in found]
+    words = "" if quiet else _in_words(found, folder)
+    say({"folder": str(folder), "files": values}, words, as_json=as_json, quiet=quiet)
+    altered = [one for one in found if one.state == "altered"]
+    for one in altered:
+        typer.echo(f"giw paper data: {files.not_whole(one.path, one.file, one.md5)}", err=True)
     if altered:
         raise typer.Exit(FAILED)
 
 
-def _plain(found: FileStatus) -> dict[str, Any]:
-    values = asdict(found)
-    return values | {"path": None if found.path is None else str(found.path)}
+def _in_words(found: tuple[FileStatus, ...], folder: Path) -> str:
+    """All files as a table, and for each data set whether it can be read."""
+    from giw.pages.tables import Group, Sheet, entries, text_sheet
 
-
-def _show(files: tuple[FileStatus, ...], folder: Path) -> None:
-    console = Console()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("data set", "edition", "file", "size", "state"):
-        table.add_column(name, justify="right" if name == "size" else "left")
-    style = {"missing": "dim", "altered": "bold red", "verified": "green", "present": ""}
-    for found in files:
-        size = "" if found.size is None else f"{found.size / 2**20:.1f} MB"
-        names = (found.file.dataset, found.file.edition, found.file.name)
-        table.add_row(*names, size, found.state, style=style[found.state])
+    rows: list[Any] = []
+    editions: dict[str, dict[str, set[str]]] = {}  # states of the files of each edition
+    for one in found:
+        size = "" if one.size is None else f"{one.size / 2**20:.1f} MB"
+        file = one.file
+        rows.append(entries(file.dataset, file.edition, file.name, size, one.state))
+        editions.setdefault(file.dataset, {}).setdefault(file.edition, set()).add(one.state)
+    head = ("data set", "edition", "file", "size", "state")
     there = folder if folder.is_dir() else f"{folder} (not there)"
-    console.print(f"Data folder: {there}", highlight=False, soft_wrap=True)
-    console.print(table)
-    for dataset in dict.fromkeys(found.file.dataset for found in files):
-        whole = _whole_edition(files, dataset)
+    lines = [f"Data folder: {there}"]
+    lines += [text_sheet(Sheet("", "", head, [Group("", rows)], align="lllrl")).rstrip("\n")]
+    for dataset, states in editions.items():
+        whole = [name for name, all_ in states.items() if all_ <= {"present", "verified"}]
         way_out = f"not there; copy its files into the folder, or giw paper data --fetch {dataset}"
-        told = f"{dataset}: {f'ready ({whole})' if whole else way_out}"
-        console.print(told, highlight=False, soft_wrap=True)
-
-
-def _whole_edition(files: tuple[FileStatus, ...], dataset: str) -> str | None:
-    """An edition of which every file is there and none is known to be altered."""
-    editions: dict[str, list[str]] = {}
-    for found in files:
-        if found.file.dataset == dataset:
-            editions.setdefault(found.file.edition, []).append(found.state)
-    good = {"present", "verified"}
-    return next((name for name, states in editions.items() if set(states) <= good), None)
+        lines.append(f"{dataset}: {f'ready ({whole[0]})' if whole else way_out}")
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""``giw predict``."""
+"""``giw predict``: label the rows of a file with a saved model."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.messages import AsJson, Quiet, check_writable, one_line_errors, say_json, say_notes
+from giw.cli.common import AsJson, Quiet, check_writable, option, say, say_notes
 from giw.writing import whole_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ENDINGS = (".csv", ".parquet", ".npz")
+OUT = "File for the predictions: .csv, .parquet or .npz."
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that giw fit has written.")],
-    data: Annotated[Path, typer.Argument(help="Rows to predict: csv, parquet or npz.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="File for the predictions: .csv, .parquet or .npz.")
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Folder that giw fit has written.")
     ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Rows to predict: csv, parquet or npz.")
+    ],
+    out: Annotated[Path, option("--out", "-o", help=OUT)],
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -38,39 +41,39 @@ def predict(
     Exit code 0 when the predictions are written, 1 if the work failed, 2 for a mistake in the
     input.
     """
-    with one_line_errors("giw predict"):
-        if out.suffix not in ENDINGS:
-            raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
-        check_writable(out, "name a file with --out", a_file=True)
-        from giw.estimators.saving import load_with_notes
-        from giw.tables import Encoder, Table, read_table
-        from giw.tables.table import missing_in
+    if out.suffix not in ENDINGS:
+        raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
+    check_writable(out, "name a file with --out", a_file=True)
+    from giw.estimators.saving import load_with_notes
+    from giw.tables import Encoder, Table, read_table
+    from giw.tables.table import missing_in
 
-        estimator, notes = load_with_notes(model)
-        if "table" not in notes:
-            raise ValueError(
-                f"{model} was saved from Python and not by giw fit, so how its table was encoded "
-                "is not known; use giw.load and predict in Python"
-            )
-        encoder = Encoder.from_dict(notes["table"])
-        table = read_table(data)
-        X = encoder.transform(table)
-        probability = estimator.predict_proba(X)  # (n, c)
-        prediction = estimator.classes_[probability.argmax(axis=1)]
-        label = notes["label"]
-        accuracy = None
-        if label in table.columns:
-            known = ~missing_in(table.columns[label])  # rows to be labelled have none yet
-            if known.any():
-                truth = Table({label: table.columns[label][known]}).labels(label)
-                accuracy = float((truth.astype(str) == prediction[known].astype(str)).mean())
-        write_predictions(out, prediction, probability, estimator.classes_)
-        say_notes(table.notes, quiet=quiet or as_json)
-        if as_json:
-            say_json({"predictions": str(out), "rows": len(prediction), "accuracy": accuracy})
-        elif not quiet:
-            right = "" if accuracy is None else f" {100 * accuracy:.1f} % match column {label!r}."
-            typer.echo(f"{len(prediction):,} predictions in {out}.{right}")
+    estimator, notes = load_with_notes(model)
+    if "table" not in notes:
+        raise ValueError(
+            f"{model} was saved from Python and not by giw fit, so how its table was encoded "
+            "is not known; use giw.load and predict in Python"
+        )
+    table = read_table(data)
+    X = Encoder.from_dict(notes["table"]).transform(table)
+    probability = estimator.predict_proba(X)  # (n, c)
+    prediction = estimator.classes_[probability.argmax(axis=1)]
+    label = notes["label"]
+    accuracy = None
+    if label in table.columns:
+        known = ~missing_in(table.columns[label])  # rows to be labelled have none yet
+        if known.any():
+            truth = Table({label: table.columns[label][known]}).labels(label)
+            accuracy = float((truth.astype(str) == prediction[known].astype(str)).mean())
+    write_predictions(out, prediction, probability, estimator.classes_)
+    say_notes(table.notes, quiet=quiet or as_json)
+    right = "" if accuracy is None else f" {100 * accuracy:.1f} % match column {label!r}."
+    say(
+        {"predictions": str(out), "rows": len(prediction), "accuracy": accuracy},
+        f"{len(prediction):,} predictions in {out}.{right}",
+        as_json=as_json,
+        quiet=quiet,
+    )
 
 
 def write_predictions(

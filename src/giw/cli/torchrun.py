@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from giw.cli.messages import STOPPED
+from giw.cli.common import STOPPED
 
 
 @contextmanager

@@ -136,11 +136,16 @@ def whole_bytes(file: KnownFile, path: Path) -> bytes:
     content = path.read_bytes()
     found = _md5(content).hexdigest()
     if found != file.md5:
-        raise ValueError(
-            f"{path} is truncated or altered: its md5 sum is {found}, expected {file.md5}; remove "
-            "it and fetch it again"
-        )
+        raise ValueError(not_whole(path, file, found))
     return content
+
+
+def not_whole(path: Path | None, file: KnownFile, md5: str | None) -> str:
+    """What is wrong with a file of another checksum, and the way out."""
+    return (
+        f"{path} is truncated or altered: its md5 sum is {md5}, expected {file.md5}; remove it and "
+        "fetch it again"
+    )
 
 
 def missing(dataset: str, data_dir: str | os.PathLike[str] | None, what: str) -> FileNotFoundError:

@@ -1,0 +1,200 @@
+"""What all commands share: their options, how they speak, and one line for a mistake.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something failed at work,
+2 the command or its input was wrong, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from typer.core import TyperCommand
+
+FAILED, WRONG, STOPPED = 1, 2, 130
+
+# Options ------------------------------------------------------------------------------------------
+
+
+def option(*names: str, help: str, **more: Any) -> Any:
+    """An option with its words: ``Annotated[int, option("--epochs", help="…", min=1)]``.
+
+    A number is shown as ``N`` in the help; typer's own ``<int range> [x>=1]`` leaves no room for
+    words on 80 columns.
+    """
+    if "min" in more:
+        more = {"metavar": "N", **more}
+    return typer.Option(*names, help=help, **more)
+
+
+Train = Annotated[Path, typer.Argument(metavar="TRAIN", help="Training data: csv, parquet or npz.")]
+Val = Annotated[
+    Path,
+    typer.Argument(metavar="VAL", help="Validation data, from where the model will be used."),
+]
+AsJson = Annotated[bool, option("--json", help="Print one JSON object for programs.")]
+Quiet = Annotated[
+    bool, option("--quiet", "-q", help="No progress and no notes; errors are still told.")
+]
+Seed = Annotated[int, option("--seed", help="Seed of all random draws.", min=0)]
+DataFolder = Annotated[
+    Path | None,
+    option("--data", help="Data folder.", show_default="$GIW_DATA, else ~/.cache/giw"),
+]
+
+
+# A command ----------------------------------------------------------------------------------------
+
+
+class Command(TyperCommand):
+    """A command whose help wraps at any width and whose mistakes are told in one line."""
+
+    def __init__(self, name: str | None, *, help: str | None = None, **more: Any) -> None:
+        super().__init__(name, help=one_line_paragraphs(help or ""), **more)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line."""
+        if any(param.name == "val" for param in self.params):
+            args = positional_val(args, spelled(ctx))
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # no mistake in the command, but --help
+                raise
+            told = error.format_message().rstrip(".")
+            stop(spelled(ctx), f"{told}; see {spelled(ctx)} --help", WRONG)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Do the work."""
+        with one_line_errors(spelled(ctx)):
+            return super().invoke(ctx)
+
+
+def positional_val(args: list[str], command: str) -> list[str]:
+    """``TRAIN --val VAL``, as version 0.1.0 had it, as ``TRAIN VAL``; one line says so."""
+    given = [i for i, word in enumerate(args) if word.split("=")[0] == "--val"]
+    if not given:
+        return args
+    typer.echo(f"{command}: --val is going away; write {command} TRAIN VAL", err=True)
+    at = given[0]
+    if "=" in args[at]:
+        return [*args[:at], *args[at + 1 :], args[at].split("=", 1)[1]]
+    return [*args[:at], *args[at + 2 :], *args[at + 1 : at + 2]]
+
+
+def spelled(ctx: Any) -> str:
+    """The command as a person types it, however Python was started."""
+    words = []
+    while ctx.parent is not None:
+        words.append(ctx.info_name)
+        ctx = ctx.parent
+    return " ".join(["giw", *reversed(words)])
+
+
+def one_line_paragraphs(text: str) -> str:
+    """A docstring without the line breaks inside its paragraphs; indented ones stay."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
+
+
+@contextmanager
+def one_line_errors(command: str, way_on: str = "run it again") -> Iterator[None]:
+    """Turn errors into one line that names the command, and an exit code that means something.
+
+    Parameters
+    ----------
+    command : str
+    way_on : str
+        What to do after Ctrl-C.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        said = str(error)  # training says what it saved
+        stop(command, f"{said}; {way_on}" if said else f"stopped by Ctrl-C; {way_on}", STOPPED)
+    except (ValueError, ImportError, FileNotFoundError, IsADirectoryError) as error:
+        if isinstance(error, ImportError) and error.name in ("torch", "safetensors"):
+            stop(command, "this needs torch: pip install 'giw[torch]'", WRONG)
+        stop(command, str(error), WRONG)
+    except (RuntimeError, OSError, MemoryError) as error:
+        if isinstance(error, typer.Exit | typer.Abort):
+            raise
+        stop(command, str(error) or type(error).__name__, FAILED)
+
+
+def stop(command: str, message: str, code: int) -> NoReturn:
+    """Say it on stderr and leave."""
+    typer.echo(f"{command}: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code)
+
+
+def check_writable(path: Path, option: str, *, a_file: bool = False) -> None:
+    """Minutes of work should not end at a place that cannot be written."""
+    if a_file and path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder; {option}")
+    folder = path.resolve().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ValueError(f"cannot write {path}: {folder} cannot be written to; {option}")
+
+
+# Speaking -----------------------------------------------------------------------------------------
+
+
+def say(values: dict[str, Any], words: str, *, as_json: bool, quiet: bool) -> None:
+    """The result: one object for a program, words for a person, nothing if quiet."""
+    if as_json:
+        typer.echo(json.dumps(values, ensure_ascii=False, allow_nan=False))
+    elif not quiet:
+        typer.echo(wrapped(words))
+
+
+def wrapped(text: str) -> str:
+    """Long lines broken between words on a terminal; elsewhere as they are."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(
+        line if len(line) <= width else textwrap.fill(line, width, break_on_hyphens=False)
+        for line in text.split("\n")
+    )
+
+
+def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
+    """What a person should know, on stderr."""
+    for note in () if quiet else notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def err_console(silent: bool = False) -> Console:
+    """Where progress is shown: stderr, so that stdout holds results only."""
+    return Console(stderr=True, quiet=silent)
+
+
+@contextmanager
+def heard_warnings() -> Iterator[list[str]]:
+    """Warnings as plain sentences, each once, instead of lines of source code."""
+    heard: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield heard
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            text = " ".join(str(warning.message).split())
+            if text not in heard:
+                heard.append(text)
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
