@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ except ImportError:
 else:
     # the nets here are tiny: a second thread costs more in hand-overs than it computes
     torch.set_num_threads(1)
+
+# What a shell runs in the background ignores Ctrl-C; tests of signals must hear theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test may fail because the machine is busy (deadlines, slow generation) or because today's
 # examples differ from yesterday's; `pytest --hypothesis-profile search` looks for new ones.

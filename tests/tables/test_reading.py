@@ -1,6 +1,7 @@
 """Tables as people have them, good and bad."""
 
 import pickle
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -187,6 +188,29 @@ def test_pickled_objects_in_an_npz_file_are_refused_and_not_run(tmp_path, monkey
 def test_arrays_that_are_no_table_are_refused(tmp_path, arrays, message):
     np.savez(tmp_path / "t.npz", **arrays)
     with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_of_an_npz_file_are_read_in_the_order_that_they_were_kept_in(tmp_path, order):
+    np.savez_compressed(tmp_path / "t.npz", X=np.array([[1.0, 2], [3, 4], [5, 6]], order=order))
+    assert read_table(tmp_path / "t.npz").columns["X[1]"].tolist() == [2, 4, 6]
+
+
+def test_an_array_that_claims_more_than_its_bytes_is_refused_before_memory_is_asked_for(tmp_path):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }" % 2**57
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64)
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
+        file.writestr("x.npy", content)
+    with pytest.raises(ValueError, match="not a whole npz file: array 'x' claims shape"):
+        read_table(tmp_path / "t.npz")
+
+
+def test_a_member_of_an_npz_file_that_is_no_array_is_refused(tmp_path):
+    np.savez(tmp_path / "inner.npz", x=[1])
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
+        file.write(tmp_path / "inner.npz", "inner.npz")
+    with pytest.raises(ValueError, match="not a whole npz file"):
         read_table(tmp_path / "t.npz")
 
 

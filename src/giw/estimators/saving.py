@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
+from giw.tables.reading import npz_arrays
 from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
 
 FORMAT, VERSION = "giw model", 1
@@ -323,8 +324,8 @@ def _arrays_in(name: str, content: bytes) -> dict[str, NDArray[Any]]:
         return found
     if not name.endswith(".npz"):
         return {}
-    with np.load(BytesIO(content), allow_pickle=False) as file:
-        return {str(key): file[f"array{j}"] for j, key in enumerate(file["names"])}
+    arrays = npz_arrays(BytesIO(content))
+    return {str(key): arrays[f"array{j}"] for j, key in enumerate(arrays["names"])}
 
 
 def _safetensors() -> Any:

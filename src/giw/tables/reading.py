@@ -11,15 +11,17 @@ import functools
 import gzip
 import io
 import itertools
+import math
 import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from giw.tables.table import (
@@ -277,9 +279,8 @@ def _read_npz(path: Path) -> Table:
             f"{path} is not a whole npz file, and single arrays or pickled objects are not read; "
             "write it with numpy.savez"
         )
-    # what an array claims beyond its bytes is found out when these are read
-    with told_in_one_line(path, "whole npz"), np.load(path, allow_pickle=False) as file:
-        arrays = {name: _array(file, name, path) for name in file.files}
+    with told_in_one_line(path, "whole npz"):
+        arrays = npz_arrays(path)
     lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{path}: all arrays need the same number of rows, got {lengths}")
@@ -301,14 +302,24 @@ def _read_npz(path: Path) -> Table:
     return Table(columns, str(path))
 
 
-def _array(file: Any, name: str, path: Path) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = file[name]
-    except ValueError as error:
-        if "Object arrays" not in str(error):
-            raise
-        raise ValueError(
-            f"{path}: array {name!r} holds pickled objects, which could run code when read; save "
-            "plain arrays instead, for example text as array.astype(str)"
-        ) from None
-    return array
+def npz_arrays(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
+    """Arrays of an npz file by name; only bytes that are there take memory, and no code runs."""
+    arrays = {}
+    with zipfile.ZipFile(file) as members:
+        for member in members.namelist():
+            content, name = members.read(member), member.removesuffix(".npy")
+            stream = io.BytesIO(content)
+            version = npy.read_magic(stream)
+            header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, by_columns, dtype = header(stream)
+            if dtype.hasobject:
+                raise ValueError(
+                    f"{file}: array {name!r} holds pickled objects, which could run code when "
+                    "read; save plain arrays instead, for example text as array.astype(str)"
+                )
+            size = math.prod(shape)
+            if size * dtype.itemsize > len(content):
+                raise ValueError(f"array {name!r} claims shape {shape}, more than its bytes")
+            values = np.frombuffer(content, dtype, count=size, offset=stream.tell())
+            arrays[name] = values.reshape(shape, order="F" if by_columns else "C").copy()
+    return arrays
