@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+KERNELS := .venv-kernels
 CORE := .venv-core
 # Pinned versions: torch's exact pin picks one build on every machine.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-busy check fast smoke matrix soak docs format clean
+.PHONY: help demo test test-busy check fast test-kernels smoke matrix soak docs format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +58,18 @@ smoke: $(CORE)/.done  ## what works where torch is not installed: tables, weight
 matrix:  ## the wheel in empty environments of Python 3.11 (oldest and newest dependencies), 3.12 and 3.13
 	@$(PYTHON) tools/matrix.py
 
+# Its own environment: Triton is no part of torch for CPU, and 'make test' does without it.
+$(KERNELS)/.done: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "make test-kernels needs Python 3.11: elsewhere the pinned torch brings 5 GB of CUDA. Name one: make test-kernels PYTHON=python3.11")'
+	@echo "making $(KERNELS) with torch for CPU and Triton (300 MB, once)"
+	@$(PYTHON) -m venv $(KERNELS)
+	@$(KERNELS)/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt --editable '.[torch]' pytest hypothesis
+	@$(KERNELS)/bin/python -m pip --disable-pip-version-check install -qq --no-deps triton==3.9.0
+	@touch $@
+
+test-kernels: $(KERNELS)/.done  ## Triton kernels against torch, in Triton's interpreter: no GPU (Python 3.11)
+	@TRITON_INTERPRET=1 OMP_NUM_THREADS=1 $(KERNELS)/bin/python -m pytest -m kernels tests/nets/kernels
+
 test-busy: $(VENV)/.dev  ## the same three times in a row beside four busy processes
 	@MAKE="$(MAKE)" tools/busy.sh
 
@@ -72,4 +85,4 @@ format: $(VENV)/.dev  ## rewrite the code in the house format
 	@$(BIN)/ruff format .
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(CORE) .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site
+	rm -rf $(VENV) $(KERNELS) $(CORE) .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis giw-demo site

@@ -336,8 +336,18 @@ def methods(quick: bool, names: Sequence[str]) -> None:
 
 def kernels(quick: bool) -> None:
     """What each part of ``nets/kernels`` brings: a step with all of them, and without each."""
+    from giw.nets.kernels import loss_weights, patches
     from giw.nets.training import run
 
+    def never(*_: object) -> bool:
+        return False
+
+    without: dict[str, tuple[tuple[object, str, object], ...]] = {
+        "all": (),
+        "Triton patches": ((patches, "reaches", never),),
+        "products": ((run, "by_products", copy.deepcopy),),
+        "Triton weights": ((loss_weights, "suits", never),),
+    }
     settings = {"CUDA graph": {"cuda_graph": False}, "TF32 or bfloat16": {"precision": "float32"}}
     cases = [
         ("mnist", 1, 256, ("train_only", "giw", "giw_plus")),
@@ -355,13 +365,19 @@ def kernels(quick: bool) -> None:
         config = replace(CONFIG, epochs=5 if quick else 15, batch_size=batch)
         case = f"{dataset}, {trials} trials, batch {batch}"
         for name in names:
-            full = step_ms(METHODS[name](), modules, datas, config)
-            say(f"{case}, {name}: all", f"{full:.3f}")
-            if dataset != "cifar20":
-                by_products, run.by_products = run.by_products, copy.deepcopy
+            full = 0.0
+            for part, patched in without.items():
+                if dataset == "cifar20" and part in ("Triton patches", "products"):
+                    continue
+                before = [getattr(place, what) for place, what, _ in patched]
+                for place, what, instead in patched:
+                    setattr(place, what, instead)
                 ms = step_ms(METHODS[name](), modules, datas, config)
-                run.by_products = by_products
-                say(f"{case}, {name}: without products", f"{ms:.3f}  {ms / full:.2f}")
+                for (place, what, _), old in zip(patched, before, strict=True):
+                    setattr(place, what, old)
+                full = full or ms
+                title = part if part == "all" else f"without {part}"
+                say(f"{case}, {name}: {title}", f"{ms:.3f}  {ms / full:.2f}")
             for part, changed in settings.items():
                 ms = step_ms(METHODS[name](), modules, datas, replace(config, **changed))
                 say(f"{case}, {name}: without {part}", f"{ms:.3f}  {ms / full:.2f}")

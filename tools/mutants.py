@@ -43,6 +43,7 @@ COLUMNS = (
     "survivors",
 )
 LOADED_ONCE = ("numpy", "pandas", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "torch")
+NO_CPU = ("_kernel.py", "_kernels.py")  # Triton's language: no processor runs it
 TREE = Path()  # a process's own copy
 PYTEST = ["-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
 SWAPS: dict[Any, Any] = {
@@ -223,9 +224,10 @@ def measure(args: argparse.Namespace, tree: Path) -> dict[str, object]:
     not_run = 0
     for path in sorted((tree / args.source).rglob("*.py")):
         name = str(path.relative_to(tree))
-        every = mutants_of(path, name)
-        here = [m for m in every if m.line in run_by.get(name, {})]
-        points, not_run = points + here, not_run + len(every) - len(here)
+        if not name.endswith(NO_CPU):
+            every = mutants_of(path, name)
+            here = [m for m in every if m.line in run_by.get(name, {})]
+            points, not_run = points + here, not_run + len(every) - len(here)
     chosen = random.Random(args.seed).sample(points, min(args.n, len(points)))
     print(f"{len(points)} points, {not_run} more on lines that no fast test runs; {cpu:.0f} s CPU")
     jobs = [

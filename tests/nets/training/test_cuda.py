@@ -7,9 +7,10 @@ import pytest
 import torch
 from tests.nets.training.test_trials import SEEDS, assert_same, tiny_images, tiny_lenet
 from tests.nets.training.toy import toy_net, toy_tensors
-from torch.func import vmap
+from torch.func import grad, vmap
 
 from giw.nets.images import Augmentation
+from giw.nets.kernels.patches import best_of_four, cut_patches
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
 from giw.nets.methods import GIW, METHODS
@@ -35,17 +36,17 @@ def on_gpu(data):
 
 @pytest.mark.parametrize("bandwidth", ["cross", "median", "paper", 0.5])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-def test_weights_are_those_of_the_cpu(scale, bandwidth):
+def test_fused_weights_are_those_of_the_chain(scale, bandwidth):
     generator = torch.Generator().manual_seed(0)
     losses = scale * torch.rand(256, generator=generator).pow(3)
     val, member = scale * torch.rand(20, generator=generator), torch.rand(20, generator=generator)
-    expected = dynamic_kmm(losses, val, member, bandwidth=bandwidth)
-    found = dynamic_kmm(losses.cuda(), val.cuda(), member.cuda(), bandwidth=bandwidth)
-    torch.testing.assert_close(found.cpu(), expected, rtol=2e-3, atol=2e-3)
+    chain = dynamic_kmm(losses, val, member, bandwidth=bandwidth)
+    fused = dynamic_kmm(losses.cuda(), val.cuda(), member.cuda(), bandwidth=bandwidth)
+    torch.testing.assert_close(fused.cpu(), chain, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("n", [2, 50, 255, 256])
-def test_weights_of_stacked_trials_of_any_size(n):
+def test_fused_weights_of_stacked_trials_of_any_size(n):
     generator = torch.Generator().manual_seed(n)
     x, v = torch.rand(3, n, generator=generator).square(), torch.rand(3, 7, generator=generator)
     member = torch.tensor([[1.0] * 7, [0.0] * 7, [1, 0, 1, 0, 1, 0, 0.5]])
@@ -59,6 +60,29 @@ def test_an_epoch_may_be_shorter_than_the_trial_runs_of_a_recording():
     found, expected = (train(GIW(), toy_net().to(d.x_train.device), d, replace(CONFIG, epochs=2))
                        for d in (on_gpu(data), data))  # fmt: skip
     np.testing.assert_allclose(found.history["loss"], expected.history["loss"], rtol=1e-3)
+
+
+@pytest.mark.parametrize("k", [3, 6])
+def test_patches_and_their_gradients_are_those_of_torch(k):
+    x = torch.randn(4, 5, 14, 12, 3)
+
+    def curve(z):
+        return cut_patches(z, k).pow(3).sum()
+
+    for first in (curve, lambda z: grad(curve)(z).pow(2).sum()):
+        found, expected = vmap(grad(first))(x.cuda()), vmap(grad(first))(x)
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_best_of_four_and_its_gradients_are_those_of_torch():
+    x = torch.randn(4, 50, 4, 6)
+
+    def curve(z):
+        return best_of_four(z).pow(3).sum()
+
+    for first in (curve, lambda z: grad(curve)(z).pow(2).sum()):
+        found, expected = vmap(grad(first))(x.cuda()), vmap(grad(first))(x)
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 @by_name
@@ -81,7 +105,7 @@ def test_trials_side_by_side_end_where_each_ends_alone(method):
 
 @pytest.mark.parametrize("augmentation", [None, Augmentation(rotations=(10.0,), translate=0.1)])
 def test_the_gpu_ends_where_the_cpu_ends(augmentation):
-    """Stacked, captured and by matrix products, against plain convolutions on the CPU."""
+    """Stacked, captured and by Triton kernels, against plain convolutions on the CPU."""
     config = replace(CONFIG, augmentation=augmentation, learning_rate=5e-4)
     modules, datas = [tiny_lenet(seed) for seed in SEEDS], [tiny_images(seed) for seed in SEEDS]
     together = train_trials(

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from giw.nets.images import as_input, resize_images
+from giw.nets.kernels.patches import beside, best_of_four, cut_patches
 from giw.nets.models import SIDE, LeNet5
 
 ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with several trials each
@@ -92,25 +93,7 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor | None, frames: Tenso
     rows = patches.reshape(parts, -1, patches.shape[-1])
     # the sum over products is what expand's backward does
     windows = torch.bmm(rows, kernel.expand(parts, -1, -1)).reshape(-1, 4, out)
-    return windows.max(dim=1).values.relu().reshape(n, h, w, out)
-
-
-def cut_patches(x: Tensor, k: int) -> Tensor:
-    """All patches of k × k with stride two, a one beside each.
-
-    (n, height, width, c) → (n, h, w, k² c + ``beside(k² c)``).
-    """
-    patches = x.unfold(1, k, 2).unfold(2, k, 2)  # (n, h, w, c, k, k)
-    patches = patches.permute(0, 1, 2, 4, 5, 3).flatten(3)
-    return pad(pad(patches, (0, 1), value=1.0), (0, beside(patches.shape[-1]) - 1))
-
-
-def beside(numbers: int) -> int:
-    """Columns beside a patch: a one, for the bias, and zeros up to a multiple of eight.
-
-    Tensor cores want rows that are so aligned.
-    """
-    return 8 - numbers % 8
+    return best_of_four(windows).reshape(n, h, w, out)
 
 
 def most_parts(n: int, most: int) -> int:
