@@ -1,12 +1,12 @@
 """Prediction sets, which rows to label, and the check of new rows: what they are worth.
 
-On the natural tables of benchmarks/natural.py: a source table of at most 1,500 rows, 50 or 200
-labelled rows of the target, boosted trees of 30 rounds. Fits are kept in a folder, a file for each
+On the natural tables of benchmarks/natural.py: a source table of at most 1,000 rows, 50 to 200
+labelled rows of the target, boosted trees of 20 rounds. Fits are kept in a folder, a file for each
 job, so that a run that was stopped goes on where it was.
 
     python benchmarks/companion.py fit --data DIR --out OUT                  all jobs, an hour
     python benchmarks/companion.py fit --data DIR --out OUT --shard 3/16     every sixteenth job
-    python benchmarks/companion.py fit --data DIR --out OUT --half choose  five tables
+    python benchmarks/companion.py fit --data DIR --out OUT --half choose    five tables
     python benchmarks/companion.py show --out OUT                            every figure
 """
 
@@ -33,18 +33,25 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 import giw
 import natural_tasks
-from giw.estimators.fitting import predictions
+from giw.diagnosis.drift import drift
+from giw.estimators.fitting import fit_weighted, predictions
+from giw.estimators.limits import Reference, class_sets, intervals
 from giw.tables import Encoder
 
-natural_tasks.MOST_SOURCE = 1_500
+natural_tasks.MOST_SOURCE = 1_000
 LABELS = 50  # asked for, in the comparison of ways to choose them
+ROUNDS = 20  # of boosted trees
+NIGHTS, NIGHT_ROWS = 10, 200  # of each draw, without and with a shift of each size
+SIZES = (0.0, 0.25, 0.5, 1.0)  # by which a column moves, in its standard deviations
+LEVEL = 0.9  # wanted coverage
+HALF = ("covertype", "diabetes", "office", "wine", "flights")  # names of tasks to choose by
 
 
 @dataclass(frozen=True)
 class Job:
-    """One draw of a task: a stack for prediction sets, or labels chosen in several ways."""
+    """One draw of a task: a stack for prediction sets, labels chosen in several ways, or nights."""
 
-    what: str  # sets or labels
+    what: str  # sets, labels or nights
     task: str
     n_val: int
     draw: int
@@ -60,12 +67,14 @@ def jobs_of(tasks: dict[str, Any], half: str, draws: int) -> list[Job]:
     files = natural_tasks.CHOOSE if half == "choose" else natural_tasks.REPORT
     files = natural_tasks.CHOOSE + natural_tasks.REPORT if half == "both" else files
     names = [name for name, task in tasks.items() if task["file"].split(".")[0] in files]
+    kinds = (("sets", 50), ("labels", 50), ("sets", 200), ("nights", 100))
     return [
         Job(what, name, n_val, draw)
         for draw in range(draws)
+        for what, n_val in kinds
         for name in names
-        for what, n_val in (("labels", 50), ("sets", 50), ("sets", 200))
-        if what == "sets" or tasks[name]["kind"] == "classification"
+        if (what != "labels" or tasks[name]["kind"] == "classification")
+        and (what != "nights" or draw < 2)
     ]
 
 
@@ -73,17 +82,17 @@ def stack(data: natural_tasks.Drawn, X_val: Any, y_val: Any, seed: int) -> Any:
     """A stack of boosted trees."""
     if data.classifies:
         model = giw.ReweightedClassifier(
-            HistGradientBoostingClassifier(max_iter=30, random_state=0), random_state=seed
+            HistGradientBoostingClassifier(max_iter=ROUNDS, random_state=0), random_state=seed
         )
     else:
         model = giw.ReweightedRegressor(
-            HistGradientBoostingRegressor(max_iter=30, random_state=0), random_state=seed
+            HistGradientBoostingRegressor(max_iter=ROUNDS, random_state=0), random_state=seed
         )
     return model.fit(data.X, data.y, X_val=X_val, y_val=y_val)
 
 
 def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
-    """Left-out and test predictions of the stack and of its candidates."""
+    """Left-out and test predictions of the stack, of validation alone, and of balanced tables."""
     model = stack(data, data.X_val, data.y_val, seed)
     classes, left = getattr(model, "classes_", None), model.left_out_
     y_val, y_test = data.y_val, data.y_test
@@ -92,18 +101,38 @@ def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
         y_test = np.where(
             np.isin(y_test, classes), np.searchsorted(classes, np.minimum(y_test, classes[-1])), -1
         )
-    names = [name for name in left.names if name in model.candidates_]
-    each = [
-        predictions(model.candidates_[name], data.X_test, classes, limits=model.limits_)
-        for name in names
-    ]
-    alone = stack_alone(data, seed)
+    n, m = len(data.y), len(y_val)
+    both = pd.concat([data.X, data.X_val], ignore_index=True)
+    weight = np.r_[np.full(n, m / n), np.ones(m)]
+    balanced = fit_weighted(model.estimator, both, np.r_[data.y, data.y_val],
+                            weight / weight.mean())  # fmt: skip
     return {
-        "names": np.array(names), "left": left.mixed, "y_val": y_val, "fold": left.fold,
-        "left_each": left.prediction[[left.names.index(name) for name in names]],
-        "test": model._predictions(data.X_test), "test_each": np.stack(each), "y_test": y_test,
-        "inside": np.asarray(model.split_.inside), **alone,
+        "left": left.mixed, "y_val": y_val, "test": model._predictions(data.X_test),
+        "y_test": y_test, "outside": model.outside(data.X_test),
+        "judged": left.judged[:, 0], "weight": model.weight_, "inside": model.split_.inside,
+        "test_balanced": predictions(balanced, data.X_test, classes), **stack_alone(data, seed),
     }  # fmt: skip
+
+
+def of_nights(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
+    """P-values of nights without shift, and with one column moved by three sizes."""
+    reference, rng = Reference.of(data.X, data.X_val), np.random.default_rng([seed, 2])
+    numbers = [c for c in data.X if pd.api.types.is_numeric_dtype(data.X[c])
+               and data.X_test[c].nunique() > 2]  # fmt: skip
+    p_value = np.full((len(SIZES), NIGHTS), np.nan)
+    for night in range(NIGHTS):
+        rows = data.X_test.iloc[rng.integers(len(data.X_test), size=NIGHT_ROWS)]
+        rows = rows.reset_index(drop=True)
+        for j, size in enumerate(SIZES):
+            if size and not numbers:
+                continue
+            moved = rows
+            if size:
+                column = numbers[rng.integers(len(numbers))]
+                spread = float(data.X_test[column].std())
+                moved = rows.assign(**{column: rows[column].astype(float) + size * spread})
+            p_value[j, night] = drift(reference, moved, random_state=night).p_value
+    return {"p_value": p_value}
 
 
 def stack_alone(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
@@ -114,7 +143,7 @@ def stack_alone(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
     classes = np.unique(np.r_[data.y, data.y_val]) if data.classifies else None
 
     def fitted(rows: Any, X: Any) -> Any:
-        few = kind(max_iter=30, min_samples_leaf=min(20, max(m // 10, 2)), random_state=0)
+        few = kind(max_iter=ROUNDS, min_samples_leaf=min(20, max(m // 10, 2)), random_state=0)
         y = data.y_val[rows]
         if classes is not None and len(np.unique(y)) == 1:
             return np.repeat((classes == y[0])[None].astype(float), len(X), axis=0)
@@ -136,7 +165,7 @@ def of_labels(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, 1])
     found = {"before": float((before.predict(X_test) == y_test).mean())}
     found["left_out"] = before.left_out_score_["stack"]
-    for name, (rows, _) in choices(before, data, X_pool, rng).items():
+    for name, rows in choices(before, data, X_pool, rng).items():
         X_val = pd.concat([data.X_val, X_pool.iloc[rows]], ignore_index=True)
         y_val = np.r_[data.y_val, y_pool[rows]]
         after = stack(data, X_val, y_val, seed)
@@ -152,19 +181,17 @@ def choices(model: Any, data: natural_tasks.Drawn, X_pool: Any, rng: np.random.G
     random = rng.permutation(len(margin))[:LABELS]
     z = Encoder().fit(data.X, data.X_val).transform(X_pool)
     groups = KMeans(LABELS, n_init=1, random_state=0).fit(z)
-    centres = np.array([np.argmin(np.square(z - c).sum(axis=1)) for c in groups.cluster_centers_])
     rest = np.setdiff1d(np.argsort(margin), random[: LABELS // 2], assume_unique=True)
     rest = rest[np.argsort(margin[rest])][: LABELS // 2]
     # one at random of each of fifty equal parts of the pool, in the order of what is predicted
     order = np.lexsort((margin, groups.labels_, probability.argmax(axis=1)))
     spread = np.array([rng.choice(part) for part in np.array_split(order, LABELS)])
     return {
-        "random": (random, None),
-        "unsure": (np.argsort(margin)[:LABELS], None),
-        "first": (giw.label_first(model, data.X, X_pool, LABELS, random_state=0), None),
-        "centres": (np.unique(centres), None),
-        "half unsure": (np.r_[random[: LABELS // 2], rest], None),
-        "spread": (spread, None),
+        "random": random,
+        "unsure": np.argsort(margin)[:LABELS],
+        "first": giw.label_first(model, data.X, X_pool, LABELS, random_state=0),
+        "half unsure": np.r_[random[: LABELS // 2], rest],
+        "spread": spread,
     }
 
 
@@ -182,26 +209,113 @@ def fit(jobs: list[Job], folder: Path, out: Path, limit: float) -> None:
         started = time.time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = (of_sets if job.what == "sets" else of_labels)(data, job.draw)
+            found = globals()[f"of_{job.what}"](data, job.draw)
         part = out / f".{os.getpid()}.npz"
         np.savez_compressed(part, **found)
         part.replace(out / job.file)
         print(f"{time.time() - started:.0f} s: {job}", file=sys.stderr, flush=True)
 
 
-def show_labels(out: Path) -> None:
-    """Means over draws and tasks."""
-    rows = []
-    for path in sorted(out.glob("labels_*.npz")):
+def stored(out: Path, what: str) -> Any:
+    """Half, task, number of validation rows and contents of each file."""
+    for path in sorted(out.glob(f"{what}_*.npz")):
+        task, n_val, _ = path.stem.removeprefix(f"{what}_").rsplit("_", 2)
+        half = "choose" if task.startswith(HALF) else "report"
         with np.load(path) as file:
-            task = path.stem.removeprefix("labels_").rsplit("_", 2)[0]
-            rows.append({"task": task} | {name: float(file[name]) for name in file.files})
+            yield {"half": half, "task": task, "n_val": int(n_val)}, dict(file)
+
+
+def show_labels(out: Path) -> None:
+    """Accuracy after fifty more labels: means over draws, then over tasks."""
+    rows = [key | {name: float(v) for name, v in found.items()}
+            for key, found in stored(out, "labels")]  # fmt: skip
+    for half, part in pd.DataFrame(rows).groupby("half"):
+        mean = part.drop(columns=["half", "n_val"]).groupby("task").mean()
+        gain = mean.drop(columns=["before", "left_out"]).sub(mean["random"], axis=0)
+        said = pd.DataFrame({"above random": gain.mean(), "error": gain.sem(), "worst": gain.min()})
+        draws = part.groupby("task").size()
+        print(f"\n### labels, {half}: {len(mean)} tasks, {draws.min()} to {draws.max()} draws\n")
+        print((100 * mean).round(1).to_string())
+        print((100 * said).round(2).to_string())
+        alone = 100 * (mean["random"] - mean["before"]).mean()
+        print(f"fifty random labels on top of fifty: {alone:+.2f} points")
+
+
+def sets_by(found: dict[str, Any]) -> dict[str, Any]:
+    """Sets of test rows in each way; of numbers intervals."""
+    y, left, test = found["y_val"], found["left"], found["test"]
+    make = class_sets if test.ndim == 2 else intervals
+    ways = {
+        "stack": make(test, left, y, LEVEL),
+        "validation alone": make(found["test_alone"], found["left_alone"], y, LEVEL),
+    }
+    if test.ndim == 1:
+        return ways
+    m = len(y)
+    loss, own = found["judged"][:-m], found["judged"][-m:]
+    for share in (0.0, 0.5, 1.0):
+        # training rows count like share * m more rows, spread by their weights
+        score = -np.expm1(-np.r_[own, loss])
+        weight = np.r_[np.ones(m), share * m * found["weight"] / found["weight"].sum()]
+        order = np.argsort(score)
+        at = np.searchsorted(np.cumsum(weight[order]), LEVEL * (weight.sum() + 1))
+        limit = score[order][at] if at < len(order) else np.inf
+        said = found["test_balanced"]
+        top = said.argmax(axis=1)[:, None] == np.arange(said.shape[1])
+        name = f"balanced, training rows as {share:g} m"
+        ways[name] = top | (1 - said <= limit)
+    return ways
+
+
+def show_sets(out: Path) -> None:
+    """Coverage and size of sets: means over draws, then over tasks."""
+    rows = []
+    for key, found in stored(out, "sets"):
+        y, gone = found["y_test"], found["outside"]
+        for way, made in sets_by(found).items():
+            if made.dtype == bool:
+                right = (y >= 0) & made[np.arange(len(y)), np.maximum(y, 0)]
+                size, kind = made.sum(axis=1), "classes"
+            else:
+                right = (y >= made[:, 0]) & (y <= made[:, 1])
+                size, kind = (made[:, 1] - made[:, 0]) / y.std(), "numbers"
+            rows.append(key | {
+                "kind": kind, "way": way, "coverage": 100 * right.mean(), "size": size.mean(),
+                "outside": 100 * gone.mean(),
+                "inside rows": 100 * right[~gone].mean() if not gone.all() else np.nan,
+                "outside rows": 100 * right[gone].mean() if gone.any() else np.nan,
+            })  # fmt: skip
     table = pd.DataFrame(rows)
-    mean = table.groupby("task").mean()
-    print((100 * mean).round(1).to_string())
-    gain = mean.drop(columns=["before", "left_out"]).sub(mean["random"], axis=0)
-    said = pd.DataFrame({"above random": gain.mean(), "error": gain.sem(), "worst": gain.min()})
-    print((100 * said).round(2).to_string())
+    cell = table.groupby(["half", "kind", "n_val", "way", "task"]).mean(numeric_only=True)
+    each = cell.groupby(["half", "kind", "n_val", "way"])
+    said = each.mean().join(each["coverage"].agg(["min", "max"]))
+    print("\n### sets at 90 %: means over tasks; least and greatest coverage of a task\n")
+    print(said.round(2).to_string())
+    high = cell[(cell.coverage > 94) & (cell.index.get_level_values("way") == "stack")]
+    print("\nabove 94 %:\n" + high[["coverage", "size"]].round(2).to_string())
+
+
+def show_nights(out: Path) -> None:
+    """Alarms of nights without shift, and nights until the first alarm of a shift."""
+    rows = []
+    for key, found in stored(out, "nights"):
+        for size, p_value in zip(SIZES, found["p_value"], strict=True):
+            if np.isnan(p_value).any():
+                continue
+            for level in (0.01, 0.05):
+                alarm = p_value <= level
+                first = np.argmax(alarm) + 1 if alarm.any() else np.inf
+                rows.append(key | {"size": size, "level": level, "nights": len(alarm),
+                                   "alarms": alarm.mean(), "first": first})  # fmt: skip
+    table = pd.DataFrame(rows)
+    for (half, level, size), part in table.groupby(["half", "level", "size"]):
+        share, first = 100 * part.alarms.mean(), part["first"]
+        print(
+            f"{half}, level {level:g}, column moved by {size:g}: {share:.1f} % of "
+            f"{part.nights.sum()} nights alarm; first alarm in the median after "
+            f"{first.median():g} nights, within ten in {100 * (first <= NIGHTS).mean():.0f} % of "
+            f"{len(part)} draws; most alarms of a draw {100 * part.alarms.max():.0f} %"
+        )
 
 
 def main() -> None:
@@ -215,7 +329,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=np.inf, help="seconds of fitting")
     options = parser.parse_args()
     if options.step == "show":
-        show_labels(options.out)
+        for show in (show_sets, show_labels, show_nights):
+            show(options.out)
         return
     start, step = map(int, options.shard.split("/"))
     jobs = jobs_of(natural_tasks.tasks_of(options.data), options.half, options.draws)

@@ -55,6 +55,7 @@ from giw.estimators.inputs import (
     rows_of,
     stacked,
 )
+from giw.estimators.limits import KnowsLimits, Reference
 from giw.estimators.saving import SavesToFolder
 from giw.estimators.stack import (
     LeftOut,
@@ -76,7 +77,7 @@ GONE = {  # attributes of version 0.1.0, and what tells something like them
 }
 
 
-class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
+class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
     """What classifier and regressor share."""
 
     def __init__(
@@ -149,6 +150,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
         self.split_: SupportSplit | None = None
         self.alpha_: float | None = None
         self.limits_: tuple[float, float] | None = None
+        self.reference_: Reference | None = None
         self.weight_, self.val_rows_ = np.ones(len(y)), np.empty(0, dtype=np.uint64)
         targets = [table for table in (X_val, X_unlabelled) if table is not None]
         with one_thread():
@@ -158,6 +160,7 @@ class Reweighted(MetaEstimatorMixin, SavesToFolder, BaseEstimator):
                 return self._keep({"training": (fit_weighted(base, X, y, weight), 1.0, 1.0)})
             generator = as_generator(self.random_state)
             target = targets[0] if len(targets) == 1 else stacked(*targets)
+            self.reference_ = Reference.of(X, target)
             m = 0 if y_val is None else len(y_val)
             known = is_classifier(base) and m == len(target)
             encoded = encode_and_split(

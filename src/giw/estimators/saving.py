@@ -284,10 +284,11 @@ def _known_classes() -> dict[str, Any]:
     import giw.weights
     from giw.estimators.candidates import Mapped
     from giw.estimators.fitting import CountedFromZero
+    from giw.estimators.limits import Reference
     from giw.estimators.stack import LeftOut
     from giw.tables.encoder import CategoryColumn, Encoder, NumberColumn
 
-    inner = (Mapped, CountedFromZero, LeftOut, Encoder, NumberColumn, CategoryColumn)
+    inner = (Mapped, CountedFromZero, LeftOut, Reference, Encoder, NumberColumn, CategoryColumn)
     found: dict[str, Any] = {kind.__name__: kind for kind in inner}
     rooms = [giw.weights, giw.support, giw.estimators]
     if importlib.util.find_spec("torch") is not None:

@@ -1,0 +1,215 @@
+r"""Do new rows without labels look like those that a model was fitted for?
+
+They are compared with the validation rows that the model keeps, because the model was fitted for
+the distribution that these come from: training rows may differ from them, and that is no news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import hypergeom
+
+from giw.diagnosis.findings import WEIGHTS, Finding, a_test, counted, holm, p_in_words, percent
+from giw.diagnosis.findings import short as number
+from giw.diagnosis.share import binomial_interval
+from giw.diagnosis.shift_tests import FEWEST, features_test, largest_gaps, outside_test
+from giw.estimators.limits import Reference
+from giw.support import conformal_p, nearest
+from giw.tables import as_table
+
+MOST_TESTED = 2_000  # new rows that tests compare; all are looked at one by one
+NEIGHBOURS = 5
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Drifted:
+    """A column that has drifted: what of it, the p-value, and the value before and now."""
+
+    column: str
+    feature: str
+    p_value: float
+    before: float
+    now: float
+    is_share: bool
+
+    def in_words(self) -> str:
+        """``price: median 49 before, 71 now``."""
+        told = percent if self.is_share else number
+        what = self.feature if self.is_share else f"{self.column}: median"
+        return f"{what} {told(self.before)} before, {told(self.now)} now"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """New rows beside the validation rows of a model.
+
+    Attributes
+    ----------
+    found : bool
+        Whether they differ, at the joint error ``level`` of all tests.
+    p_value : float
+        How often rows that do not differ look as different.
+    tests : tuple of Finding
+        Of features, of rows far from training, and of unseen categories.
+    columns : tuple of Drifted
+        Where something was found, the largest difference first.
+    rows, compared_with : int
+        New rows, and validation rows that they were compared with.
+    outside : tuple of int
+        Rows, from 0, unlike all training and validation rows; one in twenty is usual.
+    left_out_accuracy : float or None
+        Of validation rows, by models that had not seen them.
+    expected_accuracy : tuple of two floats or None
+        Least and most on the new rows if labels are related to features as before: by how sure the
+        model is of rows inside; of those outside nothing is known.
+    """
+
+    found: bool
+    p_value: float
+    level: float
+    tests: tuple[Finding, ...]
+    columns: tuple[Drifted, ...]
+    rows: int
+    compared_with: int
+    outside: tuple[int, ...]
+    left_out_accuracy: float | None = None
+    expected_accuracy: tuple[float, float] | None = None
+
+    def summary(self) -> str:
+        """What was found, in a few lines."""
+        what = "Drift" if self.found else "No drift"
+        lines = [
+            f"{what}: {counted(self.rows, 'new row')} beside the "
+            f"{counted(self.compared_with, 'validation row')} of the model, "
+            f"{p_in_words(self.p_value)} (alarm at {self.level:g}).",
+        ]
+        lines += [f"- {column.in_words()}" for column in self.columns[:5]]
+        lines += [f"- and {counted(len(self.columns) - 5, 'column')} more"] * (
+            len(self.columns) > 5
+        )
+        share = len(self.outside) / self.rows
+        lines.append(
+            f"{counted(len(self.outside), 'row')} ({percent(share)}) unlike all training and "
+            "validation rows; 5 % is usual."
+        )
+        if self.expected_accuracy is not None and self.left_out_accuracy is not None:
+            low, high = self.expected_accuracy
+            lines.append(
+                f"Accuracy to expect: {low:.2f} to {high:.2f}, left-out validation rows "
+                f"{self.left_out_accuracy:.2f}. Whether labels changed, only labels can tell."
+            )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def drift(
+    reference: Reference,
+    X: Any,
+    *,
+    level: float = 0.01,
+    confidence: Floats | None = None,
+    left_out: tuple[Floats, NDArray[np.bool_]] | None = None,
+    random_state: int = 0,
+) -> Drift:
+    """Compare new rows with the validation rows that a model keeps.
+
+    Three tests share ``level`` by Holm's procedure: of features, one by one and together, the
+    distance to training rows among them; of rows beyond the farthest validation rows; and of
+    categories that neither table has.
+
+    Parameters
+    ----------
+    reference : Reference
+        ``model.reference_``.
+    X : table of shape (n, columns)
+        New rows.
+    level : float, default=0.01
+        How often rows without drift raise an alarm, on average over validation samples; more of it
+        finds smaller drifts.
+    confidence : array of shape (n,), optional
+        The model's largest probability of each new row.
+    left_out : two arrays of shape (m,), optional
+        The same of left-out validation rows, and whether the model was right.
+    random_state : int, default=0
+        Seeds the permutations.
+    """
+    table = as_table(X, "X")
+    n, m = len(table), int(reference.is_val.sum())
+    if min(n, m) < FEWEST:
+        raise ValueError(
+            f"need at least {FEWEST} new rows and as many validation rows of the model to compare, "
+            f"got {n} and {m}"
+        )
+    generator = np.random.default_rng(random_state)
+    # in the precision that rows are kept in: equal values have to stay equal
+    new, counts = reference.encode(table)
+    old, train = reference.z[reference.is_val], reference.z[~reference.is_val]
+    gone = reference.outside(table)
+    some = np.sort(generator.permutation(n)[:MOST_TESTED])
+    far, far_old = (nearest(side, train, NEIGHBOURS)[0].mean(axis=1) for side in (new[some], old))
+    before = np.column_stack([old, far_old]).astype(np.float64)
+    now = np.column_stack([new[some], far]).astype(np.float64)
+    is_new = np.repeat([False, True], [m, len(some)])
+    one = np.zeros(len(is_new), dtype=np.int64)
+    draws = max(1_000, round(20 / level))  # p-values small enough for the level of three tests
+    gaps = largest_gaps(np.concatenate([before, now]), is_new, one, generator, draws=draws)
+    beyond, share = conformal_p(far, far_old), float(gone.mean())
+    listed = binomial_interval(int(gone.sum()), n)
+    features = features_test(before, now, generator, single=gaps)
+    strange = outside_test(beyond, m, listed, round(share * len(some)))
+    unseen = _unseen(reference.counts[reference.is_val], counts)
+    tests = holm([t for t in (features, strange, unseen) if t is not None], level=level)
+    weight = np.array([WEIGHTS.get(t.kind, 1.0) for t in tests])
+    least = min(1.0, *(t.p_value * weight.sum() / w for t, w in zip(tests, weight, strict=True)))
+    found = any(t.found for t in tests)
+    columns = _columns(reference, gaps[:-1], old, new[some], level) if found else ()
+    accuracy = expected = None
+    if confidence is not None and left_out is not None:
+        accuracy = float(left_out[1].mean())
+        inside = confidence[~gone] if not gone.all() else confidence
+        each = np.clip(accuracy + inside.mean() - left_out[0].mean(), 0, 1)
+        expected = float((1 - share) * each), float((1 - share) * each + share)
+    return Drift(
+        found, float(least), level, tuple(tests), columns, n, m,
+        tuple(np.flatnonzero(gone).tolist()), accuracy, expected,
+    )  # fmt: skip
+
+
+def _unseen(old: NDArray[np.int64], new: NDArray[np.int64]) -> Finding:
+    """Do more new rows have a category of their own than validation rows do?
+
+    A validation row that alone has a category would show an unseen one if it were new. If nothing
+    has changed, the rows that do are spread over both sides by chance.
+    """
+    n, m = len(new), len(old)
+    k, r = int((new == 0).any(axis=1).sum()), int((old == 1).any(axis=1).sum())
+    p_value = float(hypergeom.sf(k - 1, n + m, n, k + r))
+    return a_test("unseen", k / n, 0.0, p_value, rows=(m, n), interval=binomial_interval(k, n))
+
+
+def _columns(
+    reference: Reference, p_value: Floats, old: Any, new: Any, level: float
+) -> tuple[Drifted, ...]:
+    """The feature of each column that has drifted most, the largest difference first."""
+    encoder = reference.encoder
+    difference = np.abs(new.mean(axis=0) - old.mean(axis=0))
+    names: Sequence[str] = encoder.feature_names_
+    found: dict[str, Drifted] = {}
+    for j in np.argsort(-difference, kind="stable"):
+        column = encoder.feature_columns_[j]
+        if p_value[j] > level or column in found:
+            continue
+        sides = [side[:, j] * encoder.unit_[j] + encoder.center_[j] for side in (old, new)]
+        is_share = names[j] != column
+        told = [float(np.mean(s) if is_share else np.median(s)) for s in sides]
+        found[column] = Drifted(column, names[j], float(p_value[j]), told[0], told[1], is_share)
+    return tuple(found.values())
