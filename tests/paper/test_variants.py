@@ -7,16 +7,17 @@ from tests.paper.tiny_grid import SAMPLES
 from torch import as_tensor
 
 from giw.nets.methods import method_named
+from giw.objective import DynamicWeights
 from giw.paper.plan import Run, plan
 from giw.paper.run import config_of, make_net, make_problem
-from giw.paper.variants import WeightsOnHost, composed, make_method, parts_of
+from giw.paper.variants import composed, make_method, parts_of
 from giw.support import SupportSplitter
 
 
 def test_giw_does_not_split_where_the_papers_does_not_whatever_else_is_changed():
     assert make_method("giw", "", {}, splits=False).name == "giw_unsplit"
     changed = make_method("giw", "paper_bandwidth", {}, splits=False)
-    assert changed == method_named("giw_unsplit", weigh=WeightsOnHost(bandwidth="paper"))
+    assert changed == method_named("giw_unsplit", weigh=DynamicWeights(bandwidth="paper"))
     assert make_method("giw", "n_val_40", {}, splits=False).name == "giw_unsplit"
     with pytest.raises(ValueError, match=r"does not split under class-prior shift \(giw_split"):
         make_method("giw", "soft", {}, splits=False)
@@ -38,7 +39,7 @@ def test_the_papers_own_configuration_is_a_variant():
     assert (
         made.splitter.get_params() == SupportSplitter(scorer="osvm", threshold="text").get_params()
     )
-    assert made.weigh == WeightsOnHost(bandwidth="paper")
+    assert made.weigh == DynamicWeights(bandwidth="paper")
 
 
 def test_variants_compose_in_any_order_and_every_run_has_all_of_them():

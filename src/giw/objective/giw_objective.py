@@ -63,7 +63,7 @@ class GIWObjective:
         split: SupportSplit | Any = None,
         *,
         bandwidth: str | float = "cross",
-        ridge: float = 1e-5,
+        ridge: float = 0.003,
         upper: float = 50.0,
         group: dist.ProcessGroup | None = None,
         shared_val: bool = False,

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from giw.nets.methods import GIW, method_named
 from giw.nets.training import Evidence, Method
@@ -155,9 +154,7 @@ def make_method(
         settings |= CHANGES[name][1]
     settings |= {name: parts[name] for name in ("level", "val_share") if name in parts}
     if "bandwidth" in settings:
-        width = settings.pop("bandwidth")
-        weigh = WeightsOnHost if width == "paper" else DynamicWeights
-        settings["weigh"] = weigh(bandwidth=width)
+        settings["weigh"] = DynamicWeights(bandwidth=settings.pop("bandwidth"))
     if "threshold" in settings:
         threshold = settings.pop("threshold")
         settings["splitter"] = SupportSplitter(scorer="osvm", threshold=threshold)
@@ -172,15 +169,6 @@ def make_method(
     if method == "giw" and not splits:
         method = UNSPLIT
     return method_named("giw" if method == SPLIT_GIW else method, **settings)
-
-
-class WeightsOnHost(DynamicWeights):
-    """Weights found in the host's memory, where exact ones take a millisecond, on any device."""
-
-    def __call__(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
-        """Weights of the training batch, on its device."""
-        member = None if inside is None else inside.cpu()
-        return super().__call__(train_z.cpu(), val_z.cpu(), member).to(train_z.device)
 
 
 def wrong_sides(

@@ -17,12 +17,10 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from giw.nets.methods import METHODS, TrainOnly
 from giw.nets.training import sample_losses
-from giw.objective import DynamicWeights
 
 CASES = {
     **METHODS,
     "giw, hidden": lambda: METHODS["giw"](representation="hidden"),
-    "giw, published width": lambda: METHODS["giw"](weigh=DynamicWeights("paper")),
     "r_diw, hidden": lambda: METHODS["r_diw"](representation="hidden"),
 }
 
