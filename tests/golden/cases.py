@@ -309,11 +309,10 @@ def net_of_ones_own() -> Values:
 
 @golden
 def objective() -> Values:
-    """With a ridge at which 0.1.0's sixty gradient steps end at cvxopt's weights (to 3e-10)."""
     rng = np.random.default_rng(3)
     train_loss = torch.tensor(rng.exponential(size=24), requires_grad=True)
     val_loss = torch.tensor(rng.exponential(size=9) + 0.3, requires_grad=True)
-    giwo = giw.GIWObjective(np.arange(9) % 3 > 0, bandwidth="median", ridge=10.0)
+    giwo = giw.GIWObjective(np.arange(9) % 3 > 0, bandwidth="median")
     risk = giwo(train_loss, val_loss)
     risk.backward()
     return {

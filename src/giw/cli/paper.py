@@ -88,7 +88,7 @@ def run(
 
     Each finished run is one small file in the folder of results, so an interrupted grid goes on
     where it stopped, and several processes may work on one folder. Killed, it loses a minute of
-    training at most, and pretraining that was not finished; Ctrl-C stops at the next step and
+    training at most, and pretraining that was not finished; Ctrl-C stops after the epoch and
     saves, exit code 130. `giw paper report` makes tables and figures of it. An estimate of the time
     comes first; above one hour it asks. What is not named is chosen for the machine, and said: on a
     GPU all but CIFAR-20 at the paper's scale; on a CPU one setting at laptop scale.

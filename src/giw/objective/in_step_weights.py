@@ -191,7 +191,8 @@ class _OnHost(torch.autograd.Function):
         gamma = median_pair_distance(parts[0])
         size = parts[0].square().mean((-2, -1)).sqrt()
         apart = gamma > 10 * torch.finfo(x_train.dtype).eps * size
-        found = _published(*(z.numpy() for z in (*parts, gamma * apart)), upper)
+        problem = [z.numpy() for z in parts]
+        found = _published(*problem, gamma=(gamma * apart).numpy(), upper=upper)
         return torch.from_numpy(found).to(x_train)
 
     @staticmethod
@@ -216,6 +217,7 @@ def _published(
     x_train: NDArray[np.float64],  # (..., n, d)
     x_val: NDArray[np.float64],  # (..., m, d)
     member: NDArray[np.float64],  # (..., m)
+    *,
     gamma: NDArray[np.float64],  # (...)
     upper: float,
 ) -> NDArray[np.float64]:  # (..., n)

@@ -54,7 +54,7 @@ def run_jobs(
     """Run jobs and tell of each one as it ends.
 
     Every finished run is in the store before it is told of. Jobs of one data set stay together,
-    so that a process reads its files once. Ctrl-C stops all local processes at their next step;
+    so that a process reads its files once. Ctrl-C stops all local processes after their epoch;
     what they have of their jobs is saved, and the next run goes on from there. Where one of several
     local processes is killed, the others end too, and a RuntimeError says so.
 

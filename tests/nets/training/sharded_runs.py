@@ -8,25 +8,20 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from tests.nets.methods.two_backwards import slope_by_pulling_back
 from tests.nets.training.toy import toy_net, toy_tensors
 
 from giw.nets.methods import METHODS, method_named
-from giw.nets.methods.meta_gradient import slope_along
 from giw.nets.training import (
-    FunctionalNet,
     Interrupted,
     Tensors,
     TrainingConfig,
     UnusableCheckpoint,
     ask_to_stop,
-    run,
-    sample_losses,
     train,
 )
-from giw.nets.training.ranks import ShardedNet
 
 # 25 rows a step: one process of two has a row more than the other
+SHARED = [name for name, method in METHODS.items() if not method.looks_ahead]
 CONFIG = TrainingConfig(epochs=2, pretrain_epochs=1, batch_size=25, learning_rate=0.01)
 
 
@@ -45,26 +40,14 @@ def trained(name: str, **how: Any) -> dict[str, torch.Tensor]:
     return dict(record.module.state_dict())
 
 
-def slopes(net: FunctionalNet) -> dict[str, torch.Tensor]:
-    """A product of derivatives by both roads, one of which differentiates twice."""
-    d = data()
-    params = {name: p.detach() for name, p in net.params().items()}
-    way = {name: torch.ones_like(p) for name, p in params.items()}
-
-    def losses(p: Any) -> torch.Tensor:
-        return sample_losses(net(p, d.x_train[:9]), d.y_train[:9])
-
-    return {
-        "forward": slope_along(losses, params, way),
-        "backward twice": slope_by_pulling_back(losses, params, way),
-    }
-
-
 def shared(rank: int, folder: str) -> dict[str, Any]:
     """As one of the processes."""
     world = dist.group.WORLD
-    found: dict[str, Any] = {name: trained(name, ranks=world) for name in METHODS}
-    found["slopes"] = slopes(ShardedNet(toy_net().double(), group=world))
+    found: dict[str, Any] = {name: trained(name, ranks=world) for name in SHARED}
+    try:
+        trained("reweight", ranks=world)
+    except ValueError as error:
+        found["looks ahead"] = str(error)
     found["interrupted"] = interrupted(rank, Path(folder))
     path = Path(folder) / f"damaged, of rank {rank}"
     path.write_text("no checkpoint")
@@ -78,7 +61,6 @@ def shared(rank: int, folder: str) -> dict[str, Any]:
 def interrupted(rank: int, folder: Path) -> dict[str, Any]:
     """The second process is asked to stop; then both go on. Only the first one has a file."""
     world, path = dist.group.WORLD, folder / f"of rank {rank}"
-    run.STEPS_TO_AGREE = 2
 
     def ask(phase: str, epoch: int, _: Any) -> None:
         if rank == 1 and (phase, epoch) == ("train", 0):

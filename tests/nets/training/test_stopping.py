@@ -1,4 +1,4 @@
-"""Ctrl-C: asked for at every step of a run, and sent as a real signal."""
+"""Ctrl-C: asked for in every epoch of a run, and sent as a real signal."""
 
 import itertools
 import os
@@ -15,7 +15,6 @@ from giw.nets.training import Interrupted, TrainingConfig, ask_to_stop, run, tra
 from giw.nets.training.checkpoint import asked_to_stop, read_tensors, stop_by_interrupt
 
 CONFIG = TrainingConfig(epochs=2, pretrain_epochs=2, batch_size=32, learning_rate=0.01)
-PRETRAIN, TRAIN = 3, 4  # steps of an epoch over 120 rows, a quarter of which pretraining keeps back
 
 
 def stop_at(monkeypatch, call):
@@ -24,18 +23,18 @@ def stop_at(monkeypatch, call):
     monkeypatch.setattr(run, "asked_to_stop", lambda: next(calls) == call)
 
 
-@pytest.mark.parametrize("step", range(2 * (PRETRAIN + TRAIN)))
-def test_a_run_stopped_at_any_step_goes_on_from_that_step(step, tmp_path, monkeypatch):
+@pytest.mark.parametrize("epoch", range(4))
+def test_a_run_stopped_after_any_epoch_goes_on_from_there(epoch, tmp_path, monkeypatch):
     module = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 2))
     data, file = toy_tensors(m=9), tmp_path / "run"
     whole = train(GIW(), module, data, CONFIG)
     with monkeypatch.context() as patch:
-        stop_at(patch, step)
+        stop_at(patch, epoch)
         with pytest.raises(Interrupted, match=r"saved in .*run: start it again"):
             train(GIW(), module, data, CONFIG, checkpoint=file, checkpoint_seconds=1000)
     values = read_tensors(file)[1]
-    before, steps = (2 * PRETRAIN, TRAIN) if values["phase"] == "train" else (0, PRETRAIN)
-    assert before + values["epoch"] * steps + values["step"] == step
+    before = 2 if values["phase"] == "train" else 0
+    assert before + values["epoch"] == epoch + 1
     resumed = train(GIW(), module, data, CONFIG, checkpoint=file)
     equal(resumed, whole)
     assert list(resumed.history) == list(whole.history)
@@ -47,7 +46,7 @@ def test_trials_stop_and_go_on_together(side_by_side, tmp_path, monkeypatch):
     call = (GIW(), modules, datas, CONFIG)
     whole = train_trials(*call, side_by_side=side_by_side)
     with monkeypatch.context() as patch:
-        stop_at(patch, 10)
+        stop_at(patch, 2)
         with pytest.raises(Interrupted):
             train_trials(*call, checkpoint=tmp_path / "run", side_by_side=side_by_side)
     again = train_trials(*call, checkpoint=tmp_path / "run", side_by_side=side_by_side)
@@ -62,7 +61,7 @@ def test_a_real_signal_stops_saves_and_leaves_the_handler_as_it_was(tmp_path):
         if (phase, epoch) == ("train", 0):
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(Interrupted, match=r"in epoch 2 of 2 \(train\)"):
+    with pytest.raises(Interrupted, match=r"after epoch 1 of 2 \(train\)"):
         train(Pooled(), toy_net(), data, CONFIG, checkpoint=file, on_epoch=on_epoch)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not asked_to_stop()
@@ -72,12 +71,12 @@ def test_a_real_signal_stops_saves_and_leaves_the_handler_as_it_was(tmp_path):
     )
 
 
-def test_a_signal_after_the_last_step_is_not_forgotten(tmp_path):
+def test_a_signal_in_the_last_epoch_is_not_forgotten(tmp_path):
     def on_epoch(phase, epoch, values):
         if (phase, epoch) == ("train", CONFIG.epochs - 1):
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(Interrupted, match="after its last epoch"):
+    with pytest.raises(Interrupted, match="after epoch 2 of 2"):
         train(
             Pooled(), toy_net(), toy_tensors(), CONFIG,
             checkpoint=tmp_path / "run", on_epoch=on_epoch,
@@ -130,7 +129,7 @@ def test_a_thread_may_ask_too(tmp_path):
     def on_epoch(phase, epoch, values):
         ask_to_stop()
 
-    with pytest.raises(Interrupted, match="in epoch 2 of 2"):
+    with pytest.raises(Interrupted, match="after epoch 1 of 2"):
         train(
             Pooled(), toy_net(), toy_tensors(), CONFIG,
             checkpoint=tmp_path / "run", on_epoch=on_epoch,

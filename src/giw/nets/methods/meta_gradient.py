@@ -69,6 +69,7 @@ class Reweight(PlainMethod):
     """Train on the points whose gradients agree with that of the validation data."""
 
     name: ClassVar[str] = "reweight"
+    looks_ahead: ClassVar[bool] = True
 
     def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Training loss weighted by agreement with the validation gradient."""
@@ -104,6 +105,7 @@ class MWNet(PlainMethod):
     """
 
     name: ClassVar[str] = "mw_net"
+    looks_ahead: ClassVar[bool] = True
     virtual_step: float = 0.1
     width: int = 100
     learning_rate: float = 1e-3

@@ -17,6 +17,7 @@ class PlainMethod:
     """No state and no split; a method overrides what it needs."""
 
     pretrains: ClassVar[bool] = True
+    looks_ahead: ClassVar[bool] = False
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
 

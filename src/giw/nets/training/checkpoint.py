@@ -29,22 +29,20 @@ from giw.nets.training.protocol import Method, Params
 from giw.support import SupportSplit
 from giw.writing import write_whole
 
-FORMAT = "giw-checkpoint-4"
+FORMAT = "giw-checkpoint-5"
 HEADER, CHECKSUM = "giw", "crc32"
 BY_NAME = "p_values:"  # before the name of a representation
 
 
 @dataclass
 class Saved:
-    """The state of a run between two steps.
+    """The state of a run between two epochs.
 
     Attributes
     ----------
     phase : {"pretrain", "train"}
     epoch : int
         Epochs of this phase that are done.
-    step : int
-        Steps of the next epoch that are done; 0 between epochs.
     tensors : dict
         Named groups of tensors: parameters, Adam's memory, buffers, random states.
     values : dict
@@ -55,7 +53,6 @@ class Saved:
     epoch: int
     tensors: dict[str, Params]
     values: dict[str, Any]
-    step: int = 0
 
 
 class UnusableCheckpoint(ValueError):
@@ -201,7 +198,7 @@ def split_from_parts(tensors: Params, values: dict[str, Any], device: torch.devi
     return SupportSplit(**parts, p_values=by_name)
 
 
-# Ctrl-C while a run is being saved: stop at the next step, keep what is done, say how to go on ----
+# Ctrl-C while a run is being saved: stop after the epoch, keep what is done, say how to go on ----
 
 _ASKED = threading.Event()
 
@@ -211,12 +208,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 def ask_to_stop() -> None:
-    """Let every run of this process stop at its next step; a thread may call it."""
+    """Let every run of this process stop after its epoch; a thread may call it."""
     _ASKED.set()
 
 
 def asked_to_stop() -> bool:
-    """Whether a run should stop at its next step."""
+    """Whether a run should stop after its epoch."""
     return _ASKED.is_set()
 
 

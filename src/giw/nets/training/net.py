@@ -83,6 +83,10 @@ class FunctionalNet:
             logits, hidden = functional_call(self._hidden, named, (self.precision.images(x),))
         return logits, unit_norm(hidden)
 
+    def summed(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
+        """Gradients of the parameters as they are; see ``ShardedNet`` for those of others."""
+        return gradients
+
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:

@@ -109,6 +109,11 @@ class Method(Protocol):
         ...
 
     @property
+    def looks_ahead(self) -> bool:
+        """Whether a step takes gradients of its own, which processes cannot share."""
+        ...
+
+    @property
     def learning_rate(self) -> float:
         """How fast Adam moves what the method learns beside the net."""
         ...

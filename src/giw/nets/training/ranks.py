@@ -1,21 +1,10 @@
-r"""Processes that share the rows of every step, and what else they must agree on.
+"""Processes that share the rows of every step.
 
 Methods stay as they are: they call the net with a whole batch and get the outputs of the whole
-batch, so that weights are solved for once over all of it. Four functions make every derivative
-right, in two pairs each of which is the other's transpose when all processes hold the same value:
-
-==============  =====================  =====================
-function        forward                backward
-==============  =====================  =====================
-``_Lend``       the same value         sum over processes
-``_Sum``        sum over processes     the same value
-``_Gather``     all processes' rows    this process's rows
-``_Take``       this process's rows    all processes' rows
-==============  =====================  =====================
-
-Parameters are lent to the net and its outputs gathered; the gradient of any function of the
-outputs is then the gradient that a single process would have found, up to rounding, and a gradient
-of a gradient likewise.
+batch, so that weights are solved for once over all of it. Each process computes its share of the
+rows and receives the others' outputs, which carry no gradient there. The loss is then the same
+number everywhere, each process finds the part of its gradient that comes through its own rows, and
+the sum over processes is the gradient that a single process would have found, up to rounding.
 """
 
 from __future__ import annotations
@@ -26,12 +15,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd import Function
 
 from giw.nets.kernels.precision import FULL, Precision
 from giw.nets.training.checkpoint import Saved, UnusableCheckpoint, asked_to_stop
 from giw.nets.training.net import FunctionalNet
-from giw.nets.training.protocol import Params
+from giw.nets.training.protocol import Method, Params
 
 
 class ShardedNet(FunctionalNet):
@@ -51,41 +39,46 @@ class ShardedNet(FunctionalNet):
         super().__init__(module, precision)
         check_shardable(module)
         self.group = group
-        self._lent = {name for name, _ in module.named_parameters()}
 
     def __call__(self, params: Params, x: Tensor) -> Tensor:
         """Logits of all rows, (n, c)."""
-        return self._shared(super().__call__, params, x)
+        return self._shared(super().__call__(params, self._mine(x)), len(x))
 
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d) of all rows."""
+        logits, hidden = super().with_hidden(params, self._mine(x))
+        out = torch.cat([logits, hidden.to(logits.dtype)], dim=1)  # one message
+        out = self._shared(out, len(x))
+        return out[:, : logits.shape[1]], out[:, logits.shape[1] :]
 
-        def both(params: Params, x: Tensor) -> Tensor:  # beside each other: one message
-            logits, hidden = super(ShardedNet, self).with_hidden(params, x)
-            self._classes = logits.shape[1]
-            return torch.cat([logits, hidden.to(logits.dtype)], dim=1)
+    @torch.no_grad()
+    def summed(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
+        """Gradients of the parameters, summed over the processes in one message."""
+        flat = torch.cat([g.reshape(-1) for g in gradients if g is not None])
+        dist.all_reduce(flat, group=self.group)
+        parts = iter(flat.split([g.numel() for g in gradients if g is not None]))
+        return [None if g is None else next(parts).view_as(g) for g in gradients]
 
-        out = self._shared(both, params, x)
-        return out[:, : self._classes], out[:, self._classes :]
-
-    def _shared(
-        self, call: Callable[[Params, Tensor], Tensor], params: Params, x: Tensor
-    ) -> Tensor:
-        names = [name for name in params if name in self._lent]
-        lent = _Lend.apply(self.group, *(params[name] for name in names))
-        mine = x.index_select(0, self._rows(len(x), x.device))
-        out = call({**params, **dict(zip(names, lent, strict=True))}, mine)
-        return _Gather.apply(self.group, out)[: len(x)]
-
-    def _rows(self, n: int, device: torch.device) -> Tensor:
+    def _mine(self, x: Tensor) -> Tensor:
         """Rows of this process; the last row fills up where the shares would differ in size."""
         ranks, rank = dist.get_world_size(self.group), dist.get_rank(self.group)
-        share = -(-n // ranks)
-        return torch.arange(rank * share, (rank + 1) * share, device=device).clamp(max=n - 1)
+        share = -(-len(x) // ranks)
+        rows = torch.arange(rank * share, (rank + 1) * share, device=x.device)
+        return x.index_select(0, rows.clamp(max=len(x) - 1))
+
+    def _shared(self, out: Tensor, n: int) -> Tensor:
+        """The outputs of all processes in the order of ranks; this one's carry their gradient."""
+        parts = [torch.empty_like(out) for _ in range(dist.get_world_size(self.group))]
+        dist.all_gather(parts, out.detach().contiguous(), group=self.group)
+        parts[dist.get_rank(self.group)] = out
+        return torch.cat(parts)[:n]
 
 
-def check_shardable(module: nn.Module) -> None:
-    """Refuse nets whose rows depend on each other: a process sees its own rows only."""
+def check_shardable(module: nn.Module, method: Method | None = None) -> None:
+    """Refuse nets whose rows depend on each other, and methods that differentiate in a step.
+
+    A process sees its own rows only, and only the gradient of the whole loss is summed.
+    """
     for name, layer in module.named_modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             raise ValueError(
@@ -93,6 +86,11 @@ def check_shardable(module: nn.Module) -> None:
                 "batch, and each process computes some of them; use torch.nn.GroupNorm, or train "
                 "in one process"
             )
+    if method is not None and method.looks_ahead:
+        raise ValueError(
+            f"method {method.name!r} takes gradients inside of a step, and each process has those "
+            "of some rows only; train in one process"
+        )
 
 
 def first_rank_loads(load: Callable[[], Saved | None], group: dist.ProcessGroup) -> Saved | None:
@@ -119,85 +117,3 @@ def any_rank_asked(group: dist.ProcessGroup, device: torch.device) -> bool:
     asked = torch.tensor(float(asked_to_stop()), device=device)
     dist.all_reduce(asked, op=dist.ReduceOp.MAX, group=group)
     return bool(asked)
-
-
-class _Linear(Function):
-    """A linear function: another one is its transpose, and tangents go the way of values."""
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.group = inputs[0]
-        ctx.set_materialize_grads(False)  # a parameter that is not used stays without a gradient
-
-
-class _Lend(_Linear):
-    """The same tensors; gradients are summed over the processes, in one message."""
-
-    @staticmethod
-    def forward(group: dist.ProcessGroup, *values: Tensor) -> tuple[Tensor, ...]:
-        return tuple(value.view_as(value) for value in values)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> Any:
-        found = [gradient for gradient in gradients if gradient is not None]
-        summed = iter(_Sum.apply(ctx.group, *found) if found else ())
-        return None, *(None if g is None else next(summed) for g in gradients)
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> Any:
-        return tuple(None if t is None else t.view_as(t) for t in tangents)
-
-
-class _Sum(_Linear):
-    """Sums over the processes, in one message."""
-
-    @staticmethod
-    def forward(group: dist.ProcessGroup, *values: Tensor) -> tuple[Tensor, ...]:
-        flat = torch.cat([value.reshape(-1) for value in values])
-        dist.all_reduce(flat, group=group)
-        parts = flat.split([value.numel() for value in values])
-        return tuple(part.reshape(v.shape) for part, v in zip(parts, values, strict=True))
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        return None, *_Lend.apply(ctx.group, *gradients)
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Tensor) -> Any:
-        return _Sum.apply(ctx.group, *tangents)
-
-
-class _Gather(_Linear):
-    """The rows of all processes, in the order of ranks."""
-
-    @staticmethod
-    def forward(group: dist.ProcessGroup, part: Tensor) -> Tensor:
-        found = [torch.empty_like(part) for _ in range(dist.get_world_size(group))]
-        dist.all_gather(found, part.contiguous(), group=group)
-        return torch.cat(found)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return None, _Take.apply(ctx.group, gradient)
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: Tensor) -> Any:
-        return _Gather.apply(ctx.group, tangent)
-
-
-class _Take(_Linear):
-    """A process's share of rows that all processes hold."""
-
-    @staticmethod
-    def forward(group: dist.ProcessGroup, whole: Tensor) -> Tensor:
-        share = len(whole) // dist.get_world_size(group)
-        rank = dist.get_rank(group)
-        return whole[rank * share : (rank + 1) * share].clone()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return None, _Gather.apply(ctx.group, gradient)
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, tangent: Tensor) -> Any:
-        return _Take.apply(ctx.group, tangent)

@@ -47,7 +47,12 @@ from giw.nets.training.net import (
     sample_losses,
 )
 from giw.nets.training.protocol import Batch, Evidence, Method, Net, Params, State, StepLoss
-from giw.nets.training.ranks import ShardedNet, any_rank_asked, first_rank_loads
+from giw.nets.training.ranks import (
+    ShardedNet,
+    any_rank_asked,
+    check_shardable,
+    first_rank_loads,
+)
 from giw.nets.training.step import (
     Descent,
     Evaluation,
@@ -62,7 +67,6 @@ from giw.support import SupportSplit
 OnEpoch = Callable[[str, int, dict[str, float]], None]
 History = list[list[dict[str, float]]]  # of each epoch, of each trial
 Splits = Sequence[SupportSplit | None]
-STEPS_TO_AGREE = 10  # steps between two questions to all ranks: each is a message, on a GPU a wait
 LARGEST_STACKED = 2_000_000  # parameters; LeNet-5 has 0.06 or 0.2 million, ResNet-18 has 11
 
 
@@ -151,14 +155,14 @@ def train(
     checkpoint : path, optional
         A file in which the run is saved between epochs. Where the file exists, the run goes on
         from there; on CPU it ends as if it had never stopped, bit for bit. Ctrl-C then stops the
-        run at its next step and saves it; a second one stops it at once.
+        run after its epoch; a second one stops it at once.
     checkpoint_seconds : float, default=0.0
         Seconds that pass at least between two savings.
     ranks : torch.distributed.ProcessGroup, optional
         Processes that share the rows of every batch. All call with the same module, data, config
         and random state, and all get the same record: that of a single process up to rounding
         (and up to the draws of dropout). The first one alone writes the checkpoint and reads it,
-        for all. Ctrl-C, wherever it is heard, stops all of them at the same step.
+        for all. Ctrl-C, wherever it is heard, stops all of them after the same epoch.
     """
     run = Run([module], [data], config or TrainingConfig(), [random_state], [on_epoch], ranks=ranks)
     run.save_to(checkpoint, method, checkpoint_seconds)
@@ -383,7 +387,6 @@ class Run:
         self.captured = self.config.cuda_graph and self.ranks is None
         self.store: Checkpoint | None = None
         self.saved: Saved | None = None
-        self.asked = 0  # how often whether to stop
 
     def save_to(self, path: str | os.PathLike[str] | None, method: Method, seconds: float) -> None:
         """Save the run between epochs, and take up what was saved; nothing without a path."""
@@ -401,15 +404,13 @@ class Run:
         if self.store is None:
             return self._train(method, pretrained)
         with stop_by_interrupt():
-            records = self._train(method, pretrained)
-            # too late to stop it, but whoever asked wants no more after it
-            if asked_to_stop() if self.ranks is None else any_rank_asked(self.ranks, self.device):
-                raise Interrupted(self._how_to_go_on("after its last epoch"))
-            return records
+            return self._train(method, pretrained)
 
     def _train(
         self, method: Method, pretrained: Sequence[Pretrained] | None
     ) -> list[TrainingRecord]:
+        if self.ranks is not None:
+            check_shardable(self.modules[0], method)
         saved = self._saved_in("train")
         before = 0.0 if self.saved is None else self.saved.values["seconds"]
         self.started = time.perf_counter() - before
@@ -456,20 +457,16 @@ class Run:
         descent, training = phase.descent, phase.name == "train"
         tested = training and all(d.x_test is not None and d.y_test is not None for d in self.datas)
         evaluate = Evaluation(descent, self.datas) if tested else None
-        step, sums, saved = 0, dict[str, Tensor](), self._saved_in(phase.name)
+        saved = self._saved_in(phase.name)
         with self._randomness(phase.name), threads_for(self.modules[0], self.device):
             if saved is not None:
-                step, sums = self._resume(phase, saved)
-            read = [stream.state() for stream in phase.streams]
+                self._resume(phase, saved)
             first = len(phase.history)
             ahead = phase.plan(first)
             for epoch in range(first, phase.epochs):
                 rate = descent.set_rate(self.config.rate_factor(epoch) if training else 1.0)
                 if ahead is not None:
-                    done = descent.run_epoch(ahead, first=step, sums=sums, stop=self._asked)
-                    if done < len(ahead.progress):
-                        self._stop(phase, read, done)
-                step, sums = 0, {}
+                    descent.run_epoch(ahead)
                 late = epoch >= phase.epochs - (self.config.test_last or phase.epochs)
                 found = evaluate() if evaluate and late else None
                 read = [stream.state() for stream in phase.streams]
@@ -482,26 +479,25 @@ class Run:
                         trial["test_accuracy"], trial["test_loss"] = found[:, t].tolist()
                 _check_finite(values, phase.of, epoch, self.config)
                 phase.history.append(values)
-                if self.store is not None and self.store.due(epoch + 1, phase.epochs):
-                    self._save(phase, read)
                 for call, trial in zip(self.on_epoch, values, strict=True):
                     if call:
                         call(phase.name, epoch, trial)
+                stop = self._asked()
+                if self.store is not None and (stop or self.store.due(epoch + 1, phase.epochs)):
+                    self._save(phase, read)
+                if stop:
+                    self._stop(f"after epoch {epoch + 1} of {phase.epochs} ({phase.name})")
 
     # Saving, stopping and going on ----------------------------------------------------------------
 
-    def _save(
-        self, phase: Phase, read: list[Params], step: int = 0, sums: Params | None = None
-    ) -> None:
+    def _save(self, phase: Phase, read: list[Params]) -> None:
         """Write all that the run needs to go on as if it had never stopped.
 
-        ``read`` are the states of the streams as they were after the epochs in the history; of the
-        next epoch, ``step`` steps are done, which logged ``sums``.
+        ``read`` are the states of the streams as they were after the epochs in the history.
         """
         if self.store is None or (self.ranks is not None and dist.get_rank(self.ranks) > 0):
             return
-        sums = sums or {}
-        tensors = phase.descent.snapshot() | {"random": _random_state(self.device), "sums": sums}
+        tensors = phase.descent.snapshot() | {"random": _random_state(self.device)}
         tensors |= {f"stream {t}": state for t, state in enumerate(read)}
         parts = [None if split is None else split_parts(split) for split in phase.splits]
         tensors |= {f"split {t}": part[0] for t, part in enumerate(parts) if part}
@@ -509,12 +505,11 @@ class Run:
             "history": phase.history,
             "seconds": time.perf_counter() - self.started,
             "splits": [part and part[1] for part in parts],
-            "logged": list(sums),  # in their order
         }
-        self.store.save(Saved(phase.name, len(phase.history), tensors, values, step))
+        self.store.save(Saved(phase.name, len(phase.history), tensors, values))
 
-    def _resume(self, phase: Phase, saved: Saved) -> tuple[int, Params]:
-        """Put all back; steps of the next epoch that are done, and what they logged."""
+    def _resume(self, phase: Phase, saved: Saved) -> None:
+        """Put all back."""
         phase.descent.restore(saved.tensors)
         for t, stream in enumerate(phase.streams):
             stream.load_state(saved.tensors[f"stream {t}"])
@@ -522,34 +517,21 @@ class Run:
         if self.ranks is None or dist.get_rank(self.ranks) == 0:
             _set_random_state(saved.tensors["random"], self.device)
         phase.history += saved.values["history"]
-        logged = saved.tensors.get("sums", {})
-        return saved.step, {name: logged[name] for name in saved.values["logged"]}
 
     def _saved_in(self, phase: str) -> Saved | None:
         """What was saved, if it was saved in this phase."""
         return self.saved if self.saved is not None and self.saved.phase == phase else None
 
     def _asked(self) -> bool:
-        """Whether to stop before the next step; processes that share a batch stop together."""
-        if self.ranks is None:
-            return asked_to_stop()
-        if self.store is None:
-            return False
-        self.asked += 1
-        return self.asked % STEPS_TO_AGREE == 0 and any_rank_asked(self.ranks, self.device)
+        """Whether to stop after this epoch; processes that share a batch stop together."""
+        return asked_to_stop() if self.ranks is None else any_rank_asked(self.ranks, self.device)
 
-    def _stop(self, phase: Phase, read: list[Params], step: int) -> NoReturn:
-        """Save in the middle of an epoch, and say so."""
-        self._save(phase, read, step, phase.descent.sums())
+    def _stop(self, where: str) -> NoReturn:
         if self.ranks is not None:
             dist.barrier(self.ranks)  # whoever leaves early may take the others with it
-        where = f"in epoch {len(phase.history) + 1} of {phase.epochs} ({phase.name})"
-        raise Interrupted(self._how_to_go_on(where))
-
-    def _how_to_go_on(self, where: str) -> str:
         if self.store is None:
-            return f"training was stopped {where}; it was not being saved"
-        return (
+            raise Interrupted(f"training was stopped {where}; it was not being saved")
+        raise Interrupted(
             f"training was stopped {where} and is saved in {self.store.path}: start it again with "
             "the same checkpoint, and it goes on from there"
         )

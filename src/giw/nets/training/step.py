@@ -71,43 +71,17 @@ class Descent:
         self._plan: Plan | None = None
         self._graph: Captured | None = None
 
-    def run_epoch(
-        self,
-        plan: Plan,
-        *,
-        first: int = 0,
-        sums: Logs | None = None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> int:
-        """Take the steps of an epoch; on CUDA this returns before they are finished.
-
-        Parameters
-        ----------
-        plan : Plan
-        first : int, default=0
-            Steps of this epoch that were taken before, with their ``sums``.
-        stop : callable
-            Asked before each step; where it says so, the rest of the epoch is left.
-
-        Returns
-        -------
-        int
-            Steps of this epoch that are done.
-        """
+    def run_epoch(self, plan: Plan) -> None:
+        """Take the steps of an epoch; on CUDA this returns before they are finished."""
         self._load(plan)
         if self.captured and self._graph is None:
             self._graph = self._capture()
-        self._at.fill_(first)
+        self._at.zero_()
         for value in self._sums.values():
             value.zero_()
-        for name, value in (sums or {}).items():
-            self._sums.setdefault(name, torch.zeros_like(value, device=self.device)).copy_(value)
         take = self._graph.replay if self._graph else self._step
-        for step in range(first, len(plan.progress)):
-            if stop():
-                return step
+        for _ in range(len(plan.progress)):
             take()
-        return len(plan.progress)
 
     def _step(self) -> None:
         if self._plan is None:
@@ -121,7 +95,9 @@ class Descent:
         with precision.products():
             # trials share no parameter, so the gradient of the sum is each trial's own gradient;
             # a parameter that a loss does not touch (an unused head) simply stays where it is
-            gradients = torch.autograd.grad(value.sum(), self._learning, allow_unused=True)
+            found = torch.autograd.grad(value.sum(), self._learning, allow_unused=True)
+        count = sum(p.requires_grad for p in self.params.values())
+        gradients = [*self.net.summed(list(found[:count])), *found[count:]]
         for p, gradient in zip(self._learning, gradients, strict=True):
             p.grad = _laid_out_as(p, gradient)
         self.optimizer.step()
@@ -161,10 +137,6 @@ class Descent:
         graph = Captured(self._step, self.device, rewind=self._at.zero_)
         self.restore(before)
         return graph
-
-    def sums(self) -> Logs:
-        """What was logged so far in an epoch that was left."""
-        return copied(self._sums)
 
     def means(self) -> list[dict[str, float]]:
         """Mean of the loss and of all logged values over the last epoch, for each trial."""
