@@ -3,15 +3,24 @@
 from dataclasses import replace
 
 import pytest
+import torch
 from tests.paper.tiny_grid import SAMPLES
 from torch import as_tensor
+from torch.func import vmap
+from torch.testing import assert_close
 
 from giw.nets.methods import method_named
 from giw.objective import DynamicWeights
+from giw.paper.narrow_svm import PublishedSplitter
 from giw.paper.plan import Run, plan
 from giw.paper.run import config_of, make_net, make_problem
 from giw.paper.variants import composed, make_method, parts_of
-from giw.support import SupportSplitter
+
+
+def test_published_methods_cut_the_rate_where_the_paper_does_however_few_their_epochs():
+    run = Run("mnist", "iii", "support", "giw_published", 0, "authors", epochs=200)
+    assert config_of(run).drop_every == 100
+    assert config_of(replace(run, method="giw")).drop_every == 50
 
 
 def test_giw_does_not_split_where_the_papers_does_not_whatever_else_is_changed():
@@ -37,7 +46,8 @@ def test_the_papers_own_configuration_is_a_variant():
     assert (unsplit.name, unsplit.weigh) == ("giw_unsplit", made.weigh)
     assert made.split_on == "hidden"
     assert (
-        made.splitter.get_params() == SupportSplitter(scorer="osvm", threshold="text").get_params()
+        made.splitter.get_params()
+        == PublishedSplitter(scorer="osvm", threshold="text").get_params()
     )
     assert made.weigh == DynamicWeights(bandwidth="paper")
 
@@ -112,3 +122,14 @@ def test_the_wide_net_has_the_channels_of_the_colour_net():
 def test_parts_are_read_from_the_name():
     assert parts_of("") == {}
     assert parts_of("n_val_40+level_0.1") == {"n_val": 40, "level": 0.1}
+
+
+def test_trials_side_by_side_get_the_weights_that_each_gets_alone():
+    weigh = DynamicWeights(bandwidth="paper")
+    train, val = torch.rand(2, 3, 30, generator=torch.manual_seed(0)).pow(3).unbind()
+    inside = torch.arange(90).reshape(3, 30) % 3 == 0
+    both = vmap(weigh)(train, val[:, :20], inside[:, :20].float())
+    for trial in range(3):
+        one = weigh(train[trial], val[trial, :20], inside[trial, :20].float())
+        assert_close(both[trial], one)
+    assert_close(weigh(train[0], val[0]), weigh(train[0], val[0], torch.ones(30)))

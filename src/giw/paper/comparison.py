@@ -42,8 +42,8 @@ def reproduced(row: Row, paper: PaperFigure) -> bool:
 
 def candidates(experiments: Sequence[Experiment], place: Place, method: str) -> list[_Found]:
     """Our cells for one of the paper's: long enough, at its scale, of the method or a reading."""
-    names = [(method, ""), (f"{method}_published", "")]
-    names += [(method, variant) for variant in READINGS.get(method, ())]
+    readings = ("", *READINGS.get(method, ()))
+    names = [(name, reading) for name in (method, f"{method}_published") for reading in readings]
     return [
         (experiment, key, row)
         for experiment in experiments

@@ -190,12 +190,11 @@ def group(runs: Iterable[Run]) -> list[Job]:
     """Put runs that differ in the trial alone into one job.
 
     Jobs with the same data follow each other, otherwise in the order of appearance: they share
-    what was drawn and pretrained. Trials with exact weights are jobs of their own: the host solves
-    for these, and trials side by side would wait for each other.
+    what was drawn and pretrained.
     """
     jobs: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        shared = asdict(run) | {"trial": run.trial if ON_HOST & set(run.changes) else 0}
+        shared = asdict(run) | {"trial": 0}
         jobs.setdefault(tuple(shared.values()), []).append(run)
     by_data: dict[tuple[Any, ...], list[Job]] = {}
     for members in jobs.values():

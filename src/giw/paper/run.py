@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -177,13 +178,14 @@ def wide_lenet(channels: int, n_classes: int) -> nn.Module:
 def config_of(run: Run) -> TrainingConfig:
     """The paper's training, with its schedule scaled to the run's number of epochs."""
     setting = run.setting
+    share = 1 if "unscaled" in run.changes else run.epochs / setting.epochs
     return TrainingConfig(
         epochs=run.epochs,
         pretrain_epochs=5 if run.scale == "laptop" else setting.pretrain_epochs,
         batch_size=setting.batch_size,
         learning_rate=setting.learning_rate,
         weight_decay=setting.weight_decay,
-        decay_every=max(1, round(setting.rate_every * run.epochs / setting.epochs)),
+        decay_every=max(1, round(setting.rate_every * share)),
         decay=setting.rate_factor,
         augmentation=setting.augmentation,
         epoch_of="val" if "one_step" in run.changes else "train",
@@ -282,8 +284,13 @@ def device_name(device: str) -> str:
 
 
 def _commit() -> str:
-    """The commit of the source tree, with a plus where files differ from it; or nothing."""
+    """The commit of the source tree, with a plus where files differ from it; or nothing.
+
+    A copy of the tree without its history is told by the environment variable ``GIW_COMMIT``.
+    """
     root = Path(giw.__file__).resolve().parents[2]
+    if named := os.environ.get("GIW_COMMIT"):
+        return named
     if not (root / ".git").exists():
         return ""
     commit = _git(root, "rev-parse", "--short=12", "HEAD")

@@ -127,12 +127,15 @@ class SupportSplitter(BaseEstimator):
             cell = cell if self.cells == "none" else code
         if scorer is None:
             z = _only(matrices)
-            self.machine_, self.n_held_out_ = one_class_svm(z), n
+            self.machine_, self.n_held_out_ = self._machine(z), n
             self.machine_scores_ = self.machine_.score_samples(unit_rows(z))
             return self
         apart = None if held_out is None else self._representations(held_out, "held_out")[0]
         self._score(matrices, apart, cell, scorer)
         return self
+
+    def _machine(self, z: Matrix) -> Any:
+        return one_class_svm(z)
 
     def split(self, X_val: Any, y_val: Any | None = None) -> SupportSplit:
         """Split validation points.
