@@ -56,6 +56,7 @@ from giw.nets.training import (
     pretrain_trials,
     train_trials,
 )
+from giw.support import SupportSplit
 
 N_TRAIN, N_TEST, EPOCHS, BATCH = 2_000, 2_000, 30, 256
 PHOTOGRAPHS, PHOTOGRAPH_TESTS, PHOTOGRAPH_BATCH = 3_000, 1_500, 128
@@ -159,21 +160,31 @@ class Fits:
         self.left_out: dict[str, list[Vector]] = {}  # the same of validation images (m, c)
         self.seconds: dict[str, float] = {}  # of all draws together
         self.nets: dict[str, list[nn.Module]] = {}
+        self.splits: dict[str, list[SupportSplit | None]] = {}
 
     def learnt(self) -> list[Tensors]:
         """What methods see."""
         return [data.without_test() for data in self.data]
 
-    def train(self, name: str, method: Method, weight: Sequence[Tensor] | None = None) -> None:
-        """Train by a method on all points; ``weight`` is that of the training images."""
+    def train(
+        self,
+        name: str,
+        method: Method,
+        weight: Sequence[Tensor] | None = None,
+        labels: Sequence[Tensor] | None = None,
+    ) -> None:
+        """Train on all points, where asked with weights or other labels of training images."""
         learnt = self.learnt()
         if weight is not None:
             learnt = [replace(d, weight=w) for d, w in zip(learnt, weight, strict=True)]
+        if labels is not None:
+            learnt = [replace(d, y_train=y) for d, y in zip(learnt, labels, strict=True)]
         clock = Clock(self.data[0].x_train.device)
         records = train_trials(method, self.modules, learnt, self.config, self.draws,
                                pretrained=self.starts)  # fmt: skip
         self.seconds[name] = clock()
         self.nets[name] = [record.module for record in records]
+        self.splits[name] = [record.split for record in records]
         pairs = zip(self.nets[name], self.data, strict=True)
         self.test[name] = [probabilities(net, data.x_test) for net, data in pairs]
 
@@ -244,6 +255,14 @@ def fits(cell: Cell, draws: Sequence[int], args: argparse.Namespace) -> list[dic
     learnt = [d.without_test() for d in data]
     found = Fits(data, modules, config, draws, pretrain_trials(modules, learnt, config, draws))
     before = clock()
+    begun = [FunctionalNet(module).with_params(start.params, start.buffers)
+             for module, start in zip(modules, found.starts, strict=True)]  # fmt: skip
+    found.test["pretrained"] = [
+        probabilities(net, d.x_test) for net, d in zip(begun, data, strict=True)
+    ]
+    found.left_out["pretrained"] = [
+        probabilities(net, d.x_val) for net, d in zip(begun, data, strict=True)
+    ]
     for name in ("giw_plus", *SIMPLE):
         found.train(name, method_named(name))
     found.last_layer("dfr")
@@ -256,6 +275,8 @@ def fits(cell: Cell, draws: Sequence[int], args: argparse.Namespace) -> list[dic
     if args.ideas:
         nets_ideas.tried(found)
     weights = stack(found)
+    if args.ideas:
+        stacks_tried(found)
     after = {name: found.seconds[name] + before for name in found.seconds if "left" not in name}
     after["val_only"] -= before
     judged = [found.seconds[f"{name} left out"] for name in ("giw_plus", *RIVALS[:2])]
@@ -291,6 +312,36 @@ def stack(found: Fits) -> list[dict[str, float]]:
         weights.append(weight)
         found.test["stack"].append(sum(a * found.test[name][t] for name, a in weight.items()))
     return weights
+
+
+def stacks_tried(found: Fits) -> None:
+    """Other priors, the pretrained net as a candidate, and nets averaged with those of folds."""
+    usual = ("giw_plus", *RIVALS)
+    tried: dict[str, tuple[tuple[str, ...], dict[str, float], float]] = {
+        "stack lead 8": (usual, {"lead": 8.0}, 0.0),
+        "stack lead 16": (usual, {"lead": 16.0}, 0.0),
+        "stack strength 4": (usual, {"strength": 4.0}, 0.0),
+        "stack strength 16": (usual, {"strength": 16.0}, 0.0),
+        "stack pretrained": ((*usual, "pretrained"), {}, 0.0),
+        "stack with folds": (usual, {}, 0.5),
+        "stack pretrained with folds": ((*usual, "pretrained"), {}, 0.5),
+        "stack lead 8 with folds": (usual, {"lead": 8.0}, 0.5),
+        "stack mostly folds": (usual, {}, 0.75),
+    }
+    for title, (names, settings, of_folds) in tried.items():
+        found.test[title] = []
+        for t, data in enumerate(found.data):
+            y = data.y_val.cpu().numpy()
+            loss = {
+                name: -np.log(found.left_out[name][t][np.arange(len(y)), y] + 1e-12)
+                for name in names
+            }
+            total = np.zeros_like(found.test["train_only"][t])
+            for name, a in weights_of(loss, **settings).items():
+                p = found.test[name][t]
+                folds = found.test.get(f"{name}/folds")
+                total += a * (p if folds is None else (1 - of_folds) * p + of_folds * folds[t])
+            found.test[title].append(total)
 
 
 def keep(path: Path, found: Fits, draw: int) -> None:

@@ -6,7 +6,10 @@ r"""What was tried against flipped training labels and is not in the library; se
 - *Forgiving* losses: training labels are fitted by :math:`(1 - \epsilon) p_y + \epsilon / c`
   (forward correction of Patrini et al., CVPR 2017, with even flips). Weights see plain losses.
 - *Left-out losses*: nets that each leave a part of training out give every training point a loss
-  that it could not have been memorised into; points are sampled in proportion to the weights.
+  that it could not have been memorised into. "match": points are sampled in proportion to weights
+  that match these losses to those of validation points. "relabelled": each point gets its likeliest
+  label under even flips, whose rate comes from validation points inside, and is sampled in
+  proportion to that label's probability.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from giw.nets.methods import GIWPlus, PooledPlus, TrainOnly
+from giw.nets.methods import GIW, GIWPlus, PooledPlus, TrainOnly
 from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import (
     Batch,
@@ -125,37 +130,38 @@ class ForgivingPooled(Forgives, PooledPlus):
 def tried(found: Any) -> None:
     """Train by all of these and add them to the fits of a cell."""
     c = found.test["train_only"][0].shape[1]
-    exact = DynamicWeights(bandwidth="paper")
-    found.train("giw_exact", method_with("giw", exact))
-    found.train("plus_exact", GIWPlus(weigh=exact))
-    found.train("plus_ridge", GIWPlus(weigh=DynamicWeights(bandwidth="paper", ridge=1e-2)))
+    for ridge in (0.001, 0.01):
+        weigh = DynamicWeights(ridge=ridge)
+        found.train(f"giw_ridge_{ridge}", GIW(weigh=weigh))
+        found.train(f"plus_ridge_{ridge}", GIWPlus(weigh=weigh))
     methods = {
         "plus_forgiving": ForgivingPlus(n_classes=c),
         "pooled_forgiving": ForgivingPooled(n_classes=c),
-        "pooled_forgiving_2": ForgivingPooled(n_classes=c, flips=0.2),
     }
     for name, method in methods.items():
         found.train(name, method)
     left = left_out_probabilities(found)
-    weights = {"match": matched(found, left), "clean": likely_clean(found, left)}
+    found.test["left_out"] = [part.test for part in left]
+    weights = {"match": matched(found, left)}
+    labels, weights["relabelled"] = relabelled(found, left)
     for name, weight in weights.items():
-        found.train(f"plus_{name}", GIWPlus(), weight)
-        found.train(f"pooled_{name}", PooledPlus(), weight)
-    found.train("train_clean", TrainOnly(), weights["clean"])
-    for name in ("plus_forgiving", "pooled_forgiving"):
-        found.leave_out(name, methods[name], folds=3, share=0.5)
-    found.leave_out("gold", GoldLoss(), folds=3, share=0.5)
+        changed = labels if name == "relabelled" else None
+        found.train(f"plus_{name}", GIWPlus(), weight, changed)
+        found.train(f"pooled_{name}", PooledPlus(), weight, changed)
+    found.train("train_relabelled", TrainOnly(), weights["relabelled"], labels)
 
 
-def method_with(name: str, weigh: DynamicWeights) -> Any:
-    """A method with weights of its own."""
-    from giw.nets.methods import method_named
+@dataclass(frozen=True)
+class LeftOut:
+    """Probabilities of nets that each leave a part of the training images out."""
 
-    return method_named(name, weigh=weigh)
+    train: Tensor  # (n, c)  by the net that left the image out
+    val: Tensor  # (parts, m, c)
+    test: NDArray[np.float64]  # (t, c)  mean over nets
 
 
-def left_out_probabilities(found: Any) -> list[tuple[Tensor, Tensor]]:
-    """Of training images under nets that left them out, (n, c); of validation images, (m, c)."""
+def left_out_probabilities(found: Any) -> list[LeftOut]:
+    """By nets trained on two of three parts of the training images, for half of the epochs."""
     config = replace(
         found.config, epochs=max(1, round(ROUNDS * found.config.epochs)), pretrain_epochs=0
     )
@@ -172,37 +178,55 @@ def left_out_probabilities(found: Any) -> list[tuple[Tensor, Tensor]]:
     records = train_trials(TrainOnly(), repeated, parts, config, seeds)
     result = []
     for t, data in enumerate(found.data):
-        mine = range(t * PARTS, (t + 1) * PARTS)
-        train = val = None
-        for k in mine:
-            net = FunctionalNet(records[k].module)
-            call = lambda x: predict_in_blocks(net, net.params(), x).softmax(1)  # noqa: B023, E731
-            p = call(data.x_train[outs[k]])
-            train = p.new_zeros(len(data.y_train), p.shape[1]) if train is None else train
-            train[outs[k]] = p
-            val = call(data.x_val) / PARTS + (0 if val is None else val)
-        result.append((train, val))
+        nets = [FunctionalNet(r.module) for r in records[t * PARTS : (t + 1) * PARTS]]
+
+        def call(net: FunctionalNet, x: Tensor) -> Tensor:
+            return predict_in_blocks(net, net.params(), x).softmax(1)
+
+        val, test = (torch.stack([call(net, x) for net in nets]) for x in (data.x_val, data.x_test))
+        train = val.new_zeros(len(data.y_train), val.shape[2])
+        for net, out in zip(nets, outs[t * PARTS : (t + 1) * PARTS], strict=True):
+            train[out] = call(net, data.x_train[out])
+        result.append(LeftOut(train, val, test.double().mean(0).cpu().numpy()))
     return result
 
 
-def matched(found: Any, left: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
+def matched(found: Any, left: Sequence[LeftOut]) -> list[Tensor]:
     """Weights that match left-out losses of training points to those of validation points."""
     weights = []
-    for data, (train, val) in zip(found.data, left, strict=True):
-        loss = [-p.gather(1, y[:, None])[:, 0].clamp(min=1e-6).log()
-                for p, y in ((train, data.y_train), (val, data.y_val))]  # fmt: skip
-        blocks = [DynamicWeights()(part, loss[1]) for part in loss[0].split(250)]
+    for data, part in zip(found.data, left, strict=True):
+        train = -part.train.gather(1, data.y_train[:, None])[:, 0].clamp(min=1e-6).log()
+        of_val = part.val.gather(2, data.y_val[None, :, None].expand(PARTS, -1, 1))
+        val = -of_val[..., 0].clamp(min=1e-6).log().mean(0)
+        blocks = [DynamicWeights()(block, val) for block in train.split(250)]
         weights.append(torch.cat(blocks).clamp(min=1e-3).float())
     return weights
 
 
-def likely_clean(
-    found: Any, left: Sequence[tuple[Tensor, Tensor]], flips: float = 0.4
-) -> list[Tensor]:
-    """Probability that a training label was not flipped, if so many are, evenly."""
-    weights = []
-    for data, (train, _) in zip(found.data, left, strict=True):
-        p = train.gather(1, data.y_train[:, None])[:, 0]  # of the noisy label
-        even = flips / train.shape[1]
-        weights.append(((p - even) / p).clamp(min=0.02).float())
-    return weights
+def flip_rate(y: Tensor, y_val: Tensor, inside: Tensor, left: LeftOut) -> float:
+    """Share of flipped labels, if flips are even, from how often left-out nets agree with labels.
+
+    Nets that are right about a share a of the points agree with labels of which a share e is
+    flipped in (1 - e) a + e (1 - a) / (c - 1); a is that of validation points inside.
+    """
+    c = left.train.shape[1]
+    agrees = float((left.train.argmax(1) == y).float().mean())
+    right = (left.val.argmax(2) == y_val).float().mean(0)  # (m,)
+    a = float((inside * right).sum() / inside.sum().clamp(min=1e-6))
+    chance = (1 - a) / (c - 1)
+    return min(max((a - agrees) / max(a - chance, 1e-6), 0.0), 1 - 1 / c)
+
+
+def relabelled(found: Any, left: Sequence[LeftOut]) -> tuple[list[Tensor], list[Tensor]]:
+    """The likeliest true label of each training point, and its probability as a weight."""
+    labels, weights = [], []
+    for data, part, split in zip(found.data, left, found.splits["giw_plus"], strict=True):
+        inside = torch.as_tensor(split.membership).to(part.val)
+        flips = flip_rate(data.y_train, data.y_val, inside, part)
+        c = part.train.shape[1]
+        kept = members(data.y_train, c).to(part.train)
+        true = part.train * (kept * (1 - flips) + (1 - kept) * flips / (c - 1))
+        sure, label = (true / true.sum(1, keepdim=True)).max(1)
+        labels.append(label)
+        weights.append(sure.float())
+    return labels, weights

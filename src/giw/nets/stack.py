@@ -36,7 +36,7 @@ from giw.nets.training import (
 )
 
 RIVALS = ("pooled_plus", "pretrain_val", "train_only")
-ONE_SAMPLE = ("pretrain_val", "train_only")
+ONE_SAMPLE = ("pretrain_val", "train_only", "pretrained")
 BLIND = "train_only"  # no validation point reaches it: one training judges it and is kept
 LEAST_WEIGHT = 0.05  # a candidate below it is not trained again: it moves no probability by more
 

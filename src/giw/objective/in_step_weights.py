@@ -174,8 +174,10 @@ def _ridged(
     share = member / torch.where(total > 0, total, 1.0)
     gap = n * (cross @ share[..., None]) - kernel.sum(-1, keepdim=True)  # (..., n, 1)
     ridged = kernel + ridge * n * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
-    lower = torch.linalg.cholesky_ex(ridged).L  # "ex" does not wait for the device
-    return 1 + torch.cholesky_solve(gap, lower)[..., 0]
+    # "ex" and triangular solves do not wait for the device
+    lower = torch.linalg.cholesky_ex(ridged).L
+    half = torch.linalg.solve_triangular(lower, gap, upper=False)
+    return 1 + torch.linalg.solve_triangular(lower.mT, half, upper=True)[..., 0]
 
 
 class _OnHost(torch.autograd.Function):
