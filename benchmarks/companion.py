@@ -36,6 +36,7 @@ import natural_tasks
 from giw.diagnosis.drift import drift
 from giw.estimators.fitting import fit_weighted, predictions
 from giw.estimators.limits import Reference, class_sets, intervals
+from giw.judging.gain import expected_gain
 from giw.tables import Encoder
 
 natural_tasks.MOST_SOURCE = 1_000
@@ -67,14 +68,14 @@ def jobs_of(tasks: dict[str, Any], half: str, draws: int) -> list[Job]:
     files = natural_tasks.CHOOSE if half == "choose" else natural_tasks.REPORT
     files = natural_tasks.CHOOSE + natural_tasks.REPORT if half == "both" else files
     names = [name for name, task in tasks.items() if task["file"].split(".")[0] in files]
-    kinds = (("sets", 50), ("labels", 50), ("sets", 200), ("nights", 100))
+    kinds = (("sets", 50), ("labels", 50), ("sets", 200), ("nights", 100), ("gain", 50))
     return [
         Job(what, name, n_val, draw)
         for draw in range(draws)
         for what, n_val in kinds
         for name in names
-        if (what != "labels" or tasks[name]["kind"] == "classification")
-        and (what != "nights" or draw < 2)
+        if (what not in ("labels", "gain") or tasks[name]["kind"] == "classification")
+        and (what not in ("nights", "gain") or draw < 2)
     ]
 
 
@@ -112,6 +113,16 @@ def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
         "judged": left.judged[:, 0], "weight": model.weight_, "inside": model.split_.inside,
         "test_balanced": predictions(balanced, data.X_test, classes), **stack_alone(data, seed),
     }  # fmt: skip
+
+
+def of_gain(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
+    """What fifty more labels are expected to add, to be held against what they did."""
+    model = giw.ReweightedClassifier(
+        HistGradientBoostingClassifier(max_iter=ROUNDS, random_state=0), random_state=seed
+    )
+    found = expected_gain(model, data.X, data.y, data.X_val, data.y_val, LABELS, random_state=seed)
+    gain, (low, high) = found if found is not None else (np.nan, (np.nan, np.nan))
+    return {"gain": gain, "low": low, "high": high}
 
 
 def of_nights(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
@@ -295,6 +306,22 @@ def show_sets(out: Path) -> None:
     print("\nabove 94 %:\n" + high[["coverage", "size"]].round(2).to_string())
 
 
+def show_gain(out: Path) -> None:
+    """Expected beside actual gains of fifty random labels, draw by draw."""
+    rows = []
+    for key, found in stored(out, "labels"):
+        rows.append(key | {"actual": float(found["random"] - found["before"])})
+    actual = pd.DataFrame(rows).groupby(["half", "task"])["actual"].mean()
+    expected = pd.DataFrame([key | {k: float(v) for k, v in found.items()}
+                             for key, found in stored(out, "gain")])  # fmt: skip
+    both = expected.join(actual, on=["half", "task"]).dropna()
+    both["held"] = (both.low <= both.actual) & (both.actual <= both.high)
+    print("\n### gain of fifty labels: expected, and what they added in the mean of a task\n")
+    print((100 * both.groupby(["half", "task"])[["gain", "low", "high", "actual", "held"]].mean())
+          .round(1).to_string())  # fmt: skip
+    print((100 * both.groupby("half")[["gain", "actual", "held"]].mean()).round(1).to_string())
+
+
 def show_nights(out: Path) -> None:
     """Alarms of nights without shift, and nights until the first alarm of a shift."""
     rows = []
@@ -329,7 +356,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=np.inf, help="seconds of fitting")
     options = parser.parse_args()
     if options.step == "show":
-        for show in (show_sets, show_labels, show_nights):
+        for show in (show_sets, show_labels, show_gain, show_nights):
             show(options.out)
         return
     start, step = map(int, options.shard.split("/"))

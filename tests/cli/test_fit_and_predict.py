@@ -148,7 +148,7 @@ def test_mistakes_get_one_line_and_exit_code_2(tables, model, tmp_path, argument
 
 
 def test_a_failure_at_work_has_exit_code_1(tables, model, tmp_path, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(sys.modules["giw.cli.predict"], "write_predictions", full)
@@ -178,3 +178,70 @@ def test_the_option_val_of_the_last_version_is_taken_and_one_line_says_so(tables
     assert result.stderr == "giw fit: --val is going away; write giw fit TRAIN VAL\n"
     told = json.loads(result.stdout)
     assert (told["training_rows"], told["validation_rows"]) == (150, 45)
+
+
+def test_fit_ends_with_what_it_gained(tables, tmp_path):
+    train, val = tables
+    arguments = ("fit", train, val, "-l", "y", "-o", tmp_path / "m", "--model", "logistic")
+    last = run(*arguments).stdout.splitlines()[-2:]
+    assert last[0].startswith("Left-out validation rows: plain 0.")
+    assert "stack 0." in last[0]
+    assert "plain training" in last[1].lower()
+    told = json.loads(run(*arguments, "--json").stdout)["left_out"]
+    assert told["points"] == 45
+    assert told["gain"] == pytest.approx(told["scores"]["stack"] - told["scores"]["plain"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_flags_and_sets_are_columns(tables, model, tmp_path, ending):
+    frame = pd.concat([pd.read_csv(tables[0])[:50], pd.read_csv(tables[1])])
+    frame.iloc[:5, frame.columns.get_loc("town")] = "Bonn"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / f"p.{ending}"
+    result = run("predict", model, tmp_path / "new.csv", "-o", out, "--flag", "--sets", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    if ending == "npz":
+        with np.load(out) as file:
+            outside, members = file["outside"], file["set"]
+            sets = ["|".join(file["classes"][row]) for row in members]
+    else:
+        read = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+        outside, sets = read["outside"].to_numpy(), read["set"].tolist()
+    assert outside[:5].all()  # neither table has the town
+    assert outside.sum() == told["outside"] < 40
+    assert set(sets) <= {"no", "yes", "no|yes"}
+    held = np.mean([label in text.split("|") for label, text in zip(frame["y"], sets, strict=True)])
+    assert told["coverage"] == pytest.approx(held)
+    assert told["set_size"] == pytest.approx(np.mean([len(text.split("|")) for text in sets]))
+
+
+def test_new_rows_beside_a_model_end_with_0_and_3(tables, model, tmp_path):
+    frame = pd.read_csv(tables[1]).drop(columns="y")
+    frame.to_csv(tmp_path / "same.csv", index=False)
+    frame.assign(x=frame["x"] + 5).to_csv(tmp_path / "other.csv", index=False)
+    result = run("diagnose", model, tmp_path / "same.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("No drift: 45 new rows")
+    result = run("diagnose", model, tmp_path / "other.csv", "--rows", tmp_path / "rows.csv")
+    assert result.exit_code == 3, result.output
+    assert "- x: median" in result.stdout
+    told = json.loads(run("diagnose", model, tmp_path / "other.csv", "--json").stdout)
+    assert told["found"]
+    listed = pd.read_csv(tmp_path / "rows.csv")["row"] - 2
+    assert listed.tolist() == told["outside"]
+    result = run("diagnose", model, tmp_path / "same.csv", "-l", "y")
+    assert result.exit_code == 2
+    assert "leave out --label" in result.stderr
+
+
+def test_a_net_keeps_rows_too_and_has_no_sets(tables, tmp_path):
+    train, val = tables
+    arguments = ("-l", "y", "-o", tmp_path / "m", "--model", "net", "--epochs", 1)
+    assert run("fit", train, val, *arguments, "-q").exit_code == 0
+    words = ("predict", tmp_path / "m", val, "-o", tmp_path / "p.csv")
+    assert run(*words, "--flag").exit_code == 0
+    assert run("diagnose", tmp_path / "m", val).exit_code == 0
+    result = run(*words, "--sets")
+    assert result.exit_code == 2
+    assert "a net has none" in result.stderr

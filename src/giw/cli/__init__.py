@@ -24,10 +24,11 @@ from giw.cli.demo import demo
 from giw.cli.diagnose import diagnose
 from giw.cli.example import example
 from giw.cli.fit import fit
+from giw.cli.label_next import label_next
 from giw.cli.predict import predict
 
 COMMANDS = {
-    "Your tables": (example, diagnose, fit, predict),
+    "Your tables": (example, diagnose, fit, predict, label_next),
     "The paper": (demo,),
 }
 OLD_NAMES = {"bench": "run", "data": "data", "report": "report"}  # of version 0.1.0

@@ -1,7 +1,7 @@
 """What all commands share: their options, how they speak, and one line for a mistake.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something failed at work,
-2 the command or its input was wrong, 130 stopped by Ctrl-C.
+2 the command or its input was wrong, 3 new rows have drifted, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-FAILED, WRONG, STOPPED = 1, 2, 130
+FAILED, WRONG, DRIFTED, STOPPED = 1, 2, 3, 130
 
 # Options ------------------------------------------------------------------------------------------
 

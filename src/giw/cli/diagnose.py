@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from giw.cli.common import (
+    DRIFTED,
     AsJson,
     Quiet,
     Seed,
-    Train,
-    Val,
     check_writable,
     err_console,
     heard_warnings,
@@ -33,15 +34,21 @@ ROWS = "Write all rows outside and all suspect labels here, as csv."
 MEMORY = "Gigabytes that a table may take; a larger csv or parquet file is walked through."
 
 
+TRAIN = "Training data: csv, parquet or npz; or the folder of a model that giw fit has saved."
+VAL = "Validation data, from where the model will be used; new rows beside a model."
+LEVEL = "Of a model and new rows: how often rows without drift may raise an alarm."
+
+
 def diagnose(
-    train: Train,
-    val: Val,
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help=TRAIN)],
+    val: Annotated[Path, typer.Argument(metavar="VAL", help=VAL)],
     label: Annotated[str | None, option("--label", "-l", help=LABEL)] = None,
     no_label: Annotated[bool, option("--no-label", help=NO_LABEL)] = False,
     group: Annotated[str | None, option("--group", "-g", help=GROUP)] = None,
     out: Annotated[Path | None, option("--out", "-o", help=OUT)] = None,
     rows: Annotated[Path | None, option("--rows", help=ROWS)] = None,
     memory: Annotated[float, option("--memory", help=MEMORY, min=0.001)] = 1.0,
+    level: Annotated[float, option("--level", help=LEVEL, metavar="SHARE")] = 0.01,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -58,22 +65,35 @@ def diagnose(
     never read whole: they are walked through, classes are counted over all rows, the rest is a
     sample.
 
+    With the folder of a model instead of TRAIN, rows without labels are compared with the
+    validation rows that the model was fitted to: something to run every night.
+
     Example:
 
         giw diagnose train.csv new.csv --label y -o report.html --rows rows.csv
 
-    Exit code 0 when the diagnosis is done, whatever it says; 2 for a mistake in the input.
+        giw diagnose model/ tonight.csv --json
+
+    Exit code 0 when the diagnosis is done, whatever it says; of a model and new rows 0 without and
+    3 with drift. 2 for a mistake in the input.
     """
+    for path, name in ((out, "--out"), (rows, "--rows")):
+        if path is not None:
+            check_writable(path, f"name a file with {name}", a_file=True)
+    if train.is_dir():
+        if label or no_label or group or out:
+            raise ValueError(
+                "a model knows its columns and makes no page: leave out --label, --no-label, "
+                "--group and --out"
+            )
+        _diagnose_new(train, val, level, rows, seed, as_json=as_json, quiet=quiet)
+        return
     from giw.diagnosis import STEPS
     from giw.diagnosis import diagnose as run
     from giw.pages.progress import make_progress
     from giw.tables import read_within
     from giw.tables.table import did_you_mean
     from giw.writing import write_whole
-
-    for path, name in ((out, "--out"), (rows, "--rows")):
-        if path is not None:
-            check_writable(path, f"name a file with {name}", a_file=True)
 
     tables = [
         read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
@@ -126,6 +146,40 @@ def diagnose(
         text = "\n\n".join([found.summary(), *[f"From the shell: {fit}"] * bool(fit), page])
     values = {**found.to_dict(), "next_command": fit, "page": out and str(out)}
     say(values, text, as_json=as_json, quiet=False)
+
+
+def _diagnose_new(
+    model: Path, data: Path, level: float, rows: Path | None, seed: int, *, as_json: bool,
+    quiet: bool,
+) -> None:  # fmt: skip
+    """New rows beside those of a saved model; exit code 3 where they have drifted."""
+    from giw.cli.predict import reference_of
+    from giw.diagnosis.drift import drift
+    from giw.estimators.saving import load_with_notes
+    from giw.tables import Encoder, read_table
+    from giw.writing import write_whole
+
+    if not 0 < level < 1:
+        raise ValueError(f"--level must lie between 0 and 1, got {level:g}")
+    estimator, notes = load_with_notes(model)
+    reference, table = reference_of(estimator, model), read_table(data)
+    judged: dict[str, Any] = {}
+    with err_console(silent=quiet or as_json).status(f"comparing {len(table):,} rows"):
+        left = getattr(estimator, "left_out_", None)
+        if left is not None and left.mixed is not None and "table" in notes:
+            X = Encoder.from_dict(notes["table"]).transform(table)
+            right = estimator.classes_[left.mixed.argmax(axis=1)] == left.y
+            judged["confidence"] = estimator.predict_proba(X).max(axis=1)
+            judged["left_out"] = left.mixed.max(axis=1), right
+        found = drift(reference, table, level=level, random_state=seed, **judged)
+    if rows is not None:
+        lines = "".join(f"{row + 2}\n" for row in found.outside)
+        write_whole(rows, f"row\n{lines}")
+    say_notes(table.notes, quiet=quiet or as_json)
+    words = found.summary() if not quiet else found.summary().split("\n")[0]
+    say(found.to_dict(), words.replace("\u00a0", " "), as_json=as_json, quiet=False)
+    if found.found:
+        raise typer.Exit(DRIFTED)
 
 
 def _which_label(read: Table, most_classes: int = 20) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -95,7 +96,9 @@ def fit(
         if model is not Model.net and method not in (None, "giw"):
             raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
         check_writable(out, "name another folder with --out")
+        from giw.estimators.limits import Reference
         from giw.estimators.saving import save
+        from giw.judging.gain import gained
         from giw.tables import Encoder, read_table
 
         tables = [read_table(path) for path in (train, val)]
@@ -122,11 +125,12 @@ def fit(
             )
         if rank > 0:
             return
+        estimator.reference_ = Reference.of(x_table, x_val_table)
         made_by = {"table": encoder.to_dict(), "label": label, "model": str(model)}
         save(estimator, out, notes=made_by)
         unfinished.unlink(missing_ok=True)
         say_notes(notes, quiet=silent)
-        alpha = estimator.alpha_
+        alpha, gain = estimator.alpha_, gained(estimator)
         values = {
             "model": str(out),
             "training_rows": len(y),
@@ -134,12 +138,14 @@ def fit(
             "classes": [str(value) for value in estimator.classes_.tolist()],
             "inside_share": None if alpha is None else float(alpha),
             "seconds": round(seconds, 3),
+            "left_out": gain and asdict(gain),
             "notes": notes,
         }
         words = (
             f"Learned from {len(y):,} training and {len(data[2]):,} validation rows in "
             f"{seconds:.0f} s.{_inside(alpha, joined=y_val is not None)}\n"
             f"Saved to {out}. Next: giw predict {out} DATA -o predictions.csv"
+            + (f"\n{gain.summary()}" if gain else "")
         )
         say(values, words, as_json=as_json, quiet=quiet)
 

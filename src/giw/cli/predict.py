@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import AsJson, Quiet, check_writable, option, say, say_notes
+from giw.cli.common import (
+    AsJson,
+    Quiet,
+    check_writable,
+    heard_warnings,
+    option,
+    say,
+    say_notes,
+)
 from giw.writing import whole_file
 
 if TYPE_CHECKING:
@@ -15,6 +23,9 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".parquet", ".npz")
 OUT = "File for the predictions: .csv, .parquet or .npz."
+FLAG = "Mark rows unlike all training and validation rows, in column 'outside'."
+SETS = "Add column 'set': labels of which one is right with the probability --level."
+LEVEL = "How often a set holds the right label."
 
 
 def predict(
@@ -25,6 +36,9 @@ def predict(
         Path, typer.Argument(metavar="DATA", help="Rows to predict: csv, parquet or npz.")
     ],
     out: Annotated[Path, option("--out", "-o", help=OUT)],
+    flag: Annotated[bool, option("--flag", help=FLAG)] = False,
+    sets: Annotated[bool, option("--sets", help=SETS)] = False,
+    level: Annotated[float, option("--level", help=LEVEL, metavar="SHARE")] = 0.9,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,9 +48,12 @@ def predict(
     class. Columns are found by name; columns that the model does not know are ignored. If DATA
     has the label, the accuracy over the rows that have one is shown too.
 
+    What is predicted for a row that --flag marks is a guess: nothing like it was there to learn
+    from. Sets of --sets hold their level on rows from where the validation data come from.
+
     Example:
 
-        giw predict model/ more.csv -o predictions.csv
+        giw predict model/ more.csv -o predictions.csv --flag --sets
 
     Exit code 0 when the predictions are written, 1 if the work failed, 2 for a mistake in the
     input.
@@ -57,27 +74,65 @@ def predict(
     table = read_table(data)
     X = Encoder.from_dict(notes["table"]).transform(table)
     probability = estimator.predict_proba(X)  # (n, c)
-    prediction = estimator.classes_[probability.argmax(axis=1)]
-    label = notes["label"]
-    accuracy = None
+    classes = estimator.classes_
+    prediction = classes[probability.argmax(axis=1)]
+    outside = reference_of(estimator, model).outside(table) if flag else None
+    with heard_warnings() as warned:
+        members = _sets(estimator, X, level, notes) if sets else None
+    label, words, values = notes["label"], [], {}
     if label in table.columns:
         known = ~missing_in(table.columns[label])  # rows to be labelled have none yet
         if known.any():
-            truth = Table({label: table.columns[label][known]}).labels(label)
-            accuracy = float((truth.astype(str) == prediction[known].astype(str)).mean())
-    write_predictions(out, prediction, probability, estimator.classes_)
-    say_notes(table.notes, quiet=quiet or as_json)
-    right = "" if accuracy is None else f" {100 * accuracy:.1f} % match column {label!r}."
+            truth = Table({label: table.columns[label][known]}).labels(label).astype(str)
+            right = truth == prediction[known].astype(str)
+            values["accuracy"] = float(right.mean())
+            words.append(f"{100 * right.mean():.1f} % match column {label!r}.")
+            if members is not None:
+                held = (members[known] & (truth[:, None] == classes.astype(str))).any(axis=1)
+                values["coverage"] = float(held.mean())
+    if members is not None:
+        values["set_size"] = float(members.sum(axis=1).mean())
+        held_in = f", {100 * values['coverage']:.1f} % hold it" if "coverage" in values else ""
+        words.append(f"Sets of {values['set_size']:.2f} labels on average{held_in}.")
+    if outside is not None:
+        values["outside"] = int(outside.sum())
+        words.append(f"{values['outside']:,} rows unlike all training and validation rows.")
+    write_predictions(out, prediction, probability, classes, outside=outside, members=members)
+    say_notes([*table.notes, *warned], quiet=quiet or as_json)
     say(
-        {"predictions": str(out), "rows": len(prediction), "accuracy": accuracy},
-        f"{len(prediction):,} predictions in {out}.{right}",
+        {"predictions": str(out), "rows": len(prediction), "accuracy": None, **values},
+        " ".join([f"{len(prediction):,} predictions in {out}.", *words]),
         as_json=as_json,
         quiet=quiet,
     )
 
 
+def reference_of(estimator: Any, model: Path) -> Any:
+    """The rows that a saved model keeps."""
+    if getattr(estimator, "reference_", None) is None:
+        raise ValueError(
+            f"{model} keeps no rows to compare with: version 0.1 saved it; run giw fit again"
+        )
+    return estimator.reference_
+
+
+def _sets(estimator: Any, X: Any, level: float, notes: dict[str, Any]) -> Any:
+    if not hasattr(estimator, "predict_set"):
+        raise ValueError(
+            "--sets needs left-out validation rows, and a net has none; fit with --model boosting "
+            f"or --model logistic instead of {notes['model']}"
+        )
+    return estimator.predict_set(X, level=level)
+
+
 def write_predictions(
-    out: Path, prediction: NDArray[Any], probability: NDArray[Any], classes: NDArray[Any]
+    out: Path,
+    prediction: NDArray[Any],
+    probability: NDArray[Any],
+    classes: NDArray[Any],
+    *,
+    outside: NDArray[Any] | None = None,
+    members: NDArray[Any] | None = None,
 ) -> None:
     """One row per prediction; the file appears whole or not at all."""
     import numpy as np
@@ -87,12 +142,19 @@ def write_predictions(
         if out.suffix == ".npz":
             words = classes.astype(str) if classes.dtype == object else classes
             said = prediction.astype(str) if prediction.dtype == object else prediction
-            np.savez(file, prediction=said, probability=probability, classes=words)
+            more: dict[str, Any] = {"outside": outside, "set": members}
+            more = {name: values for name, values in more.items() if values is not None}
+            np.savez(file, prediction=said, probability=probability, classes=words, **more)
             return
         import pandas as pd
 
         frame = pd.DataFrame({"prediction": prediction})
         frame[names] = probability
+        if members is not None:
+            labels = classes.astype(str)
+            frame["set"] = ["|".join(labels[row]) for row in members]
+        if outside is not None:
+            frame["outside"] = outside
         if out.suffix == ".csv":
             frame.to_csv(file, index=False, mode="wb")
         else:

@@ -24,6 +24,7 @@ from giw.tables import as_table
 
 MOST_TESTED = 2_000  # new rows that tests compare; all are looked at one by one
 NEIGHBOURS = 5
+DISTANCE = "(distance to training rows)"
 Floats = NDArray[np.float64]
 
 
@@ -62,7 +63,7 @@ class Drift:
     rows, compared_with : int
         New rows, and validation rows that they were compared with.
     outside : tuple of int
-        Rows, from 0, unlike all training and validation rows; one in twenty is usual.
+        Rows, from 0, unlike all training and validation rows.
     left_out_accuracy : float or None
         Of validation rows, by models that had not seen them.
     expected_accuracy : tuple of two floats or None
@@ -96,7 +97,7 @@ class Drift:
         share = len(self.outside) / self.rows
         lines.append(
             f"{counted(len(self.outside), 'row')} ({percent(share)}) unlike all training and "
-            "validation rows; 5 % is usual."
+            "validation rows."
         )
         if self.expected_accuracy is not None and self.left_out_accuracy is not None:
             low, high = self.expected_accuracy
@@ -171,7 +172,7 @@ def drift(
     weight = np.array([WEIGHTS.get(t.kind, 1.0) for t in tests])
     least = min(1.0, *(t.p_value * weight.sum() / w for t, w in zip(tests, weight, strict=True)))
     found = any(t.found for t in tests)
-    columns = _columns(reference, gaps[:-1], old, new[some], level) if found else ()
+    columns = _columns(reference, gaps, before, now, level) if found else ()
     accuracy = expected = None
     if confidence is not None and left_out is not None:
         accuracy = float(left_out[1].mean())
@@ -197,19 +198,27 @@ def _unseen(old: NDArray[np.int64], new: NDArray[np.int64]) -> Finding:
 
 
 def _columns(
-    reference: Reference, p_value: Floats, old: Any, new: Any, level: float
+    reference: Reference, p_value: Floats, old: Floats, new: Floats, level: float
 ) -> tuple[Drifted, ...]:
-    """The feature of each column that has drifted most, the largest difference first."""
+    """The feature of each column that has drifted most, the largest difference first.
+
+    The last feature is the distance to training rows, in units that need no name.
+    """
     encoder = reference.encoder
+    names: Sequence[str] = [*encoder.feature_names_, DISTANCE]
+    columns = [*encoder.feature_columns_, DISTANCE]
+    unit, center = np.r_[encoder.unit_, 1.0], np.r_[encoder.center_, 0.0]
     difference = np.abs(new.mean(axis=0) - old.mean(axis=0))
-    names: Sequence[str] = encoder.feature_names_
     found: dict[str, Drifted] = {}
     for j in np.argsort(-difference, kind="stable"):
-        column = encoder.feature_columns_[j]
-        if p_value[j] > level or column in found:
+        if p_value[j] > level or columns[j] in found:
             continue
-        sides = [side[:, j] * encoder.unit_[j] + encoder.center_[j] for side in (old, new)]
-        is_share = names[j] != column
-        told = [float(np.mean(s) if is_share else np.median(s)) for s in sides]
-        found[column] = Drifted(column, names[j], float(p_value[j]), told[0], told[1], is_share)
+        is_share = names[j] != columns[j]
+        told = [
+            float(np.mean(side) if is_share else np.median(side))
+            for side in (values[:, j] * unit[j] + center[j] for values in (old, new))
+        ]
+        found[columns[j]] = Drifted(
+            columns[j], names[j], float(p_value[j]), told[0], told[1], is_share
+        )
     return tuple(found.values())

@@ -1,0 +1,141 @@
+"""``giw label-next``: which rows of a pool to label first, and what that is expected to gain."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from giw.cli.common import (
+    AsJson,
+    Quiet,
+    Seed,
+    Train,
+    check_writable,
+    err_console,
+    heard_warnings,
+    option,
+    say,
+    say_notes,
+)
+
+if TYPE_CHECKING:
+    from giw.tables import Table
+
+POOL = "Rows without labels, from where the model will be used."
+VAL = "Rows of the same kind that are labelled already: they tell what more of them will gain."
+MANY = "How many rows to label."
+
+
+def label_next(
+    train: Train,
+    pool: Annotated[Path, typer.Argument(metavar="POOL", help=POOL)],
+    label: Annotated[str, option("--label", "-l", help="Column that holds the label.")],
+    labelled: Annotated[Path | None, option("--val", help=VAL)] = None,
+    many: Annotated[int, option("--rows", "-n", help=MANY, min=1)] = 50,
+    out: Annotated[Path, option("--out", "-o", help="Csv file for them.")] = Path("to_label.csv"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say which rows of a pool to label first, and what their labels are expected to gain.
+
+    They are drawn at random. Rows that a model is unsure of, or that are unlike training, gained
+    nothing over random ones on real tables; random rows also show how good the model is. Rows of
+    POOL that have a label are passed over, unless all have one.
+
+    The file has the rows as they are in POOL, their number there as a spreadsheet counts it
+    (names are in row 1), and a column for the label.
+
+    Example:
+
+        giw label-next train.csv pool.csv --label y --val val.csv -n 50
+
+    Exit code 0 when the file is written, 2 for a mistake in the input.
+    """
+    if out.suffix != ".csv":
+        raise ValueError(f"--out must end in .csv, got {out}")
+    if out.exists():  # it may hold an afternoon of somebody's labels
+        raise ValueError(f"{out} exists already; name another file with --out")
+    check_writable(out, "name another file with --out", a_file=True)
+    import numpy as np
+
+    from giw.tables import Encoder, read_table
+    from giw.tables.table import missing_in
+    from giw.writing import write_whole
+
+    tables = [read_table(path) for path in (train, pool, labelled) if path is not None]
+    y = tables[0].labels(label)
+    encoder = Encoder().fit(tables[0].without(label), tables[1].without(label))
+    encoder.transform(tables[1])  # the pool has the columns of training
+    column, free = tables[1].columns.get(label), np.arange(len(tables[1]))
+    if column is not None and missing_in(column).any():
+        free = np.flatnonzero(missing_in(column))
+    if len(free) < many:
+        raise ValueError(
+            f"{pool} has {len(free)} rows to label, fewer than {many}; ask for fewer with --rows"
+        )
+    rows = np.sort(np.random.default_rng(seed).permutation(free)[:many])
+    with heard_warnings() as warned, err_console(quiet or as_json).status("judging by --val"):
+        values: dict[str, Any] = {}
+        said = "What more labels gain can be told once these are there: pass them as --val."
+        if labelled is not None:
+            said, values = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
+    write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
+    say_notes([*(note for table in tables for note in table.notes), *warned], quiet=quiet)
+    following = ["giw", "fit", str(train), str(out), "--label", label, "-o", "model/"]
+    words = [
+        f"Label these {many} of {len(free):,} rows first, drawn at random: {out}",
+        said,
+        f"Next: fill in column {label!r}, delete column 'row', then\n  {shlex.join(following)}",
+    ]
+    told = {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "way": "random"}
+    say({**told, **values}, "\n".join(words), as_json=as_json, quiet=quiet)
+
+
+def _outlook(
+    encoder: Any, train: Table, y: Any, val: Table, label: str, many: int, seed: int
+) -> tuple[str, dict[str, Any]]:
+    """What so many labels are expected to gain, and how well accuracy is known with them."""
+    import giw
+    from giw.judging.gain import FEWEST, expected_gain
+
+    y_val = val.labels(label)
+    X, X_val = encoder.transform(train), encoder.transform(val)
+    model = giw.ReweightedClassifier(random_state=seed)
+    found = expected_gain(model, X, y, X_val, y_val, many, random_state=seed)
+    if found is None:
+        return f"{val.source} has {len(y_val)} rows; from {FEWEST} on they tell what more gain.", {}
+    gain, (low, high) = found
+    score = model.fit(X, y, X_val=X_val, y_val=y_val).left_out_score_["stack"]
+    values = {"accuracy": score, "expected_gain": gain, "gain_interval": [low, high]}
+    now, then = (1.96 * (score * (1 - score) / k) ** 0.5 for k in (len(y_val), len(y_val) + many))
+    return (
+        f"Accuracy now: {score:.2f} on left-out rows (± {now:.2f}). Expected gain: {gain:+.3f} "
+        f"({low:+.3f} to {high:+.3f}); accuracy is then known to ± {then:.2f}."
+    ), values
+
+
+def _as_in_file(path: Path, table: Table, rows: Any, label: str) -> Any:
+    """The rows as they are in the file, with their numbers first and a column for the label."""
+    import pandas as pd
+
+    from giw.tables.reading import CSV, PARQUET, text_of
+
+    name = path.name.lower()
+    if name.endswith(CSV):
+        with text_of(path) as file:
+            line = file.readline().decode("utf-8-sig")
+        frame = pd.read_csv(
+            path, sep=max(",;\t", key=line.count), dtype=str, keep_default_na=False,
+            encoding="utf-8-sig",
+        )  # fmt: skip
+    else:
+        frame = pd.read_parquet(path) if name.endswith(PARQUET) else pd.DataFrame(table.columns)
+    some = frame.iloc[rows].copy()
+    if label not in some:
+        some[label] = ""
+    some.insert(0, "row", rows + 2)
+    return some

@@ -1,0 +1,90 @@
+"""``giw label-next``: rows to label first."""
+
+import json
+
+import pandas as pd
+import pytest
+from tests.cli.tables import write_tables
+from typer.testing import CliRunner
+
+from giw.cli import app
+
+runner = CliRunner()
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(a) for a in arguments], env={"NO_COLOR": "1"})
+
+
+@pytest.fixture
+def tables(tmp_path):
+    train, val = write_tables(tmp_path)
+    pool = pd.read_csv(val, dtype=str, keep_default_na=False).drop(columns="y")
+    pool.assign(day="2024-01-31").to_csv(tmp_path / "pool.csv", index=False)
+    days = pd.read_csv(train, dtype=str, keep_default_na=False).assign(day="2024-01-30")
+    days.to_csv(train, index=False)
+    return train, tmp_path / "pool.csv"
+
+
+def test_rows_are_those_of_the_pool_with_their_numbers_and_room_for_a_label(tables):
+    train, pool = tables
+    out = pool.with_name("next.csv")
+    result = run("label-next", train, pool, "-l", "y", "-n", 7, "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    written = pd.read_csv(out, dtype=str, keep_default_na=False)
+    every = pd.read_csv(pool, dtype=str, keep_default_na=False)
+    told = json.loads(result.stdout)
+    assert told["rows"] == written["row"].astype(int).tolist() == sorted(told["rows"])
+    assert told["way"] == "random"
+    columns = [*every.columns]
+    same = every.iloc[written["row"].astype(int) - 2][columns].reset_index(drop=True)
+    pd.testing.assert_frame_equal(written[columns], same)
+    assert set(written["y"]) == {""}
+
+
+def test_labels_to_come_fit_as_they_are_written(tables, tmp_path):
+    train, pool = tables
+    out = tmp_path / "next.csv"
+    assert run("label-next", train, pool, "-l", "y", "-n", 20, "-o", out).exit_code == 0
+    frame = pd.read_csv(out).drop(columns="row").assign(y=["yes", "no"] * 10)
+    frame.to_csv(out, index=False)
+    arguments = ("-l", "y", "-o", tmp_path / "m", "--model", "logistic")
+    assert run("fit", train, out, *arguments).exit_code == 0
+
+
+def test_what_labels_are_expected_to_gain_is_told_with_val(tables, tmp_path):
+    train, pool = tables
+    val = pd.read_csv(tmp_path / "val.csv").assign(day="2024-01-31")
+    val.to_csv(tmp_path / "val.csv", index=False)
+    words = ("label-next", train, pool, "-l", "y", "-n", 9, "--val", tmp_path / "val.csv")
+    result = run(*words, "-o", tmp_path / "a.csv")
+    assert result.exit_code == 0, result.output
+    assert "Expected gain" in result.stdout
+    told = json.loads(run(*words, "-o", tmp_path / "b.csv", "--json").stdout)
+    low, high = told["gain_interval"]
+    assert low <= told["expected_gain"] <= high
+
+
+def test_a_file_that_is_there_is_not_replaced(tables):
+    train, pool = tables
+    result = run("label-next", train, pool, "-l", "y", "-o", pool)
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("-n", 46), "45 rows to label, fewer than 46"),
+        (("-o", "rows.txt"), "must end in .csv"),
+        (("-l", "why"), "no column 'why'"),
+    ],
+)
+def test_mistakes_get_one_line(tables, monkeypatch, more, words):
+    train, pool = tables
+    monkeypatch.chdir(pool.parent)
+    result = run("label-next", train, pool, "-l", "y", "-n", 5, *more)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (pool.parent / "to_label.csv").exists()
