@@ -57,7 +57,7 @@ def test_a_room_imports_only_from_rooms_to_its_left(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_paper_is_imported_by_its_commands_only(path):
     room, *rest = path.relative_to(ROOT).parts
-    commands = {"paper.py", "paper_progress.py"}
+    commands = {"paper.py"}
     assert "paper" not in imported_rooms(path) or room == "paper" or set(rest) <= commands
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giw.cli.paper_progress import GridView
 from giw.paper.estimate import EPOCH_SECONDS, OF_GIW, in_words, job_seconds, measured_seconds
 from giw.paper.estimate import speedup as speedup_of
 from giw.paper.parallel import Done
 from giw.paper.plan import Job, Run, fill_in, plan
+from giw.paper.progress import GridView
 from giw.paper.rows import Result
 
 RUN = Run("mnist", "iii", "support", "giw", 0, epochs=20)

@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,12 +23,6 @@ from giw.cli.common import (
     say,
     say_notes,
 )
-
-if TYPE_CHECKING:
-    from giw.cli.paper_progress import GridView
-    from giw.paper.files import FileStatus
-    from giw.paper.plan import Run
-    from giw.paper.rows import Store
 
 LONG = 3600.0  # seconds from which a grid is not started without being asked for
 app = typer.Typer(
@@ -101,10 +95,10 @@ def run(
     Ctrl-C.
     """
     with one_line_errors("giw paper run", "run the same command again to go on"):
-        from giw.cli.paper_progress import follow
         from giw.nets.devices import as_device
         from giw.paper import parallel
         from giw.paper.plan import fill_in, plan
+        from giw.paper.progress import follow, look_ahead
         from giw.paper.rows import Store
 
         device = str(as_device(device))
@@ -118,7 +112,7 @@ def run(
         protocols = protocol or ("honest",)
         runs = plan(**choice, variants=variant or (), protocols=protocols, seed=seed)
         store = Store(out)
-        view, words = _look_ahead(store, runs, device, processes)
+        view, words = look_ahead(store, runs, device, processes)
         if estimate:
             ahead = {"runs": len(runs), "to_do": sum(len(job.runs) for job in view.jobs)}
             ahead["seconds"] = round(view.seconds_left(0.0))
@@ -146,27 +140,6 @@ def run(
     say(counts, words, as_json=as_json, quiet=False)
     if view.failed:
         raise typer.Exit(FAILED)
-
-
-def _look_ahead(store: Store, runs: list[Run], device: str, processes: int) -> tuple[GridView, str]:
-    """What is to do, and in words how long that will take by what the folder has measured."""
-    from giw.cli.paper_progress import GridView
-    from giw.paper.estimate import in_words, job_seconds, measured_seconds, speedup
-    from giw.paper.plan import group
-    from giw.paper.run import device_name
-
-    kind = "cuda" if device.startswith("cuda") else "cpu"
-    results = store.read_all()[0] if store.folder.is_dir() else []
-    measured = measured_seconds(results, device_name(device))
-    finished = {result.run.key: result.accuracy for result in results}
-    todo = [one for one in runs if one.key not in finished]  # a damaged file is none
-    seconds = job_seconds(group(todo), kind, measured)
-    view = GridView(seconds, len(runs), speedup(processes, kind, measured=bool(measured)))
-    words = (
-        f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(seconds)} jobs "
-        f"of {runs[0].epochs} epochs on {device}; about {in_words(view.seconds_left(0.0))}"
-    )
-    return view, words + (", by what the folder has measured" if measured else "")
 
 
 def _ask() -> None:
@@ -278,32 +251,10 @@ def data(
                 raise RuntimeError(str(error)) from error
     found, folder = files.catalogue(data, verify=verify), files.data_folder(data)
     values = [{**asdict(one), "path": one.path and str(one.path)} for one in found]
-    words = "" if quiet else _in_words(found, folder)
+    words = "" if quiet else files.in_words(found, folder)
     say({"folder": str(folder), "files": values}, words, as_json=as_json, quiet=quiet)
     altered = [one for one in found if one.state == "altered"]
     for one in altered:
         typer.echo(f"giw paper data: {files.not_whole(one.path, one.file, one.md5)}", err=True)
     if altered:
         raise typer.Exit(FAILED)
-
-
-def _in_words(found: tuple[FileStatus, ...], folder: Path) -> str:
-    """All files as a table, and for each data set whether it can be read."""
-    from giw.pages.tables import Group, Sheet, entries, text_sheet
-
-    rows: list[Any] = []
-    editions: dict[str, dict[str, set[str]]] = {}  # states of the files of each edition
-    for one in found:
-        size = "" if one.size is None else f"{one.size / 2**20:.1f} MB"
-        file = one.file
-        rows.append(entries(file.dataset, file.edition, file.name, size, one.state))
-        editions.setdefault(file.dataset, {}).setdefault(file.edition, set()).add(one.state)
-    head = ("data set", "edition", "file", "size", "state")
-    there = folder if folder.is_dir() else f"{folder} (not there)"
-    lines = [f"Data folder: {there}"]
-    lines += [text_sheet(Sheet("", "", head, [Group("", rows)], align="lllrl")).rstrip("\n")]
-    for dataset, states in editions.items():
-        whole = [name for name, all_ in states.items() if all_ <= {"present", "verified"}]
-        way_out = f"not there; copy its files into the folder, or giw paper data --fetch {dataset}"
-        lines.append(f"{dataset}: {f'ready ({whole[0]})' if whole else way_out}")
-    return "\n".join(lines)

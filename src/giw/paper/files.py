@@ -6,7 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 ENVIRONMENT_VARIABLE = "GIW_DATA"
 # No file of these data sets is larger; whatever claims to be is refused before memory is asked for.
@@ -222,3 +222,25 @@ def _pooch():  # type: ignore[no-untyped-def]
             "folder by hand, or run `giw demo`, which needs no files"
         ) from None
     return pooch
+
+
+def in_words(found: tuple[FileStatus, ...], folder: Path) -> str:
+    """All files as a table, and for each data set whether it can be read."""
+    from giw.pages.tables import Group, Sheet, entries, text_sheet
+
+    rows: list[Any] = []
+    editions: dict[str, dict[str, set[str]]] = {}  # states of the files of each edition
+    for one in found:
+        size = "" if one.size is None else f"{one.size / 2**20:.1f} MB"
+        file = one.file
+        rows.append(entries(file.dataset, file.edition, file.name, size, one.state))
+        editions.setdefault(file.dataset, {}).setdefault(file.edition, set()).add(one.state)
+    head = ("data set", "edition", "file", "size", "state")
+    there = folder if folder.is_dir() else f"{folder} (not there)"
+    lines = [f"Data folder: {there}"]
+    lines += [text_sheet(Sheet("", "", head, [Group("", rows)], align="lllrl")).rstrip("\n")]
+    for dataset, states in editions.items():
+        whole = [name for name, all_ in states.items() if all_ <= {"present", "verified"}]
+        way_out = f"not there; copy its files into the folder, or giw paper data --fetch {dataset}"
+        lines.append(f"{dataset}: {f'ready ({whole[0]})' if whole else way_out}")
+    return "\n".join(lines)

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from giw.paper.estimate import in_words
+from giw.paper.estimate import in_words, job_seconds, measured_seconds, speedup
 from giw.paper.parallel import Done
-from giw.paper.plan import Job
+from giw.paper.plan import Job, Run, group
+from giw.paper.rows import Store
+from giw.paper.run import device_name
 
 
 @dataclass
@@ -84,3 +86,19 @@ def follow(view: GridView, stream: Iterable[Done], console: Console, *, quiet: b
                 style = "red" if done.error else ""
                 progress.console.print(Text(line, style=style), soft_wrap=True)
             progress.advance(bar)
+
+
+def look_ahead(store: Store, runs: list[Run], device: str, processes: int) -> tuple[GridView, str]:
+    """What is to do, and in words how long that will take by what the folder has measured."""
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    results = store.read_all()[0] if store.folder.is_dir() else []
+    measured = measured_seconds(results, device_name(device))
+    finished = {result.run.key: result.accuracy for result in results}
+    todo = [one for one in runs if one.key not in finished]  # a damaged file is none
+    seconds = job_seconds(group(todo), kind, measured)
+    view = GridView(seconds, len(runs), speedup(processes, kind, measured=bool(measured)))
+    words = (
+        f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(seconds)} jobs "
+        f"of {runs[0].epochs} epochs on {device}; about {in_words(view.seconds_left(0.0))}"
+    )
+    return view, words + (", by what the folder has measured" if measured else "")
