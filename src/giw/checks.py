@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+HUGE = 1e150  # the square of a larger number is infinite, that of its inverse zero
+
 
 def _numbers(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Object arrays that hold numbers are welcome; text, dates and complex numbers are not."""
-    if array.dtype.kind == "c":
-        raise ValueError(f"{name} holds complex numbers; pass real ones, for example {name}.real")
+    """Object arrays that hold numbers are welcome; text and dates are not."""
     try:
         if array.dtype != object or any(isinstance(v, str | bytes) for v in array.flat):
             raise TypeError
@@ -40,6 +40,50 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def to_numpy(value: Any, name: str) -> NDArray[Any]:
+    """An array of whatever holds values: a tensor of any type, a matrix, a masked array, lists.
+
+    What has no values, or none that can be compared, is refused in one line.
+    """
+    refuse_sparse(value, name)  # some kinds of it are mappings
+    if value is None or isinstance(value, str | bytes | Mapping):
+        raise ValueError(f"{name} must be an array or a table, got {type(value).__name__}")
+    if is_tensor(value):
+        array = _from_tensor(value, name)
+    elif isinstance(value, np.ma.MaskedArray):  # numpy would forget what is masked
+        masked: Any = value
+        numbers = value.dtype.kind in "biuf"
+        array = masked.astype(float if numbers else object).filled(np.nan if numbers else None)
+    else:
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise ValueError(f"the rows of {name} differ in length; all need the same") from None
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} holds complex numbers; pass real ones, for "
+            f"example {name}.real"
+        )
+    if array.dtype.names is not None:
+        raise ValueError(f"{name} is an array of records; pass pandas.DataFrame({name})")
+    return array
+
+
+def _from_tensor(value: Any, name: str) -> NDArray[Any]:
+    if value.device.type == "meta" or value.layout != sys.modules["torch"].strided:
+        raise ValueError(
+            f"{name} is a tensor of layout {value.layout} on {value.device}; pass one that holds "
+            "its values, for example with .to_dense()"
+        )
+    if value.is_quantized:
+        raise ValueError(f"{name} is a quantized tensor; pass {name}.dequantize()")
+    value = value.detach()
+    if value.is_floating_point() and value.element_size() < 4:  # numpy has no bfloat16
+        value = value.float()
+    array: NDArray[Any] = value.cpu().resolve_conj().resolve_neg().numpy()
+    return array
+
+
 def as_array(value: Any, name: str) -> NDArray[Any]:
     """Real, finite numbers as a float32 or float64 array; integers and booleans become float64.
 
@@ -49,12 +93,7 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     name : str
         What the caller calls it, for the error message.
     """
-    refuse_sparse(value, name)
-    if is_tensor(value):
-        half = value.is_floating_point() and value.element_size() < 4  # numpy has no bfloat16
-        array = (value.detach().float() if half else value.detach()).cpu().numpy()
-    else:
-        array = np.asarray(value)
+    array = to_numpy(value, name)
     if array.dtype not in (np.float32, np.float64):
         if array.dtype.kind not in "biuf":
             array = _numbers(array, name)
@@ -126,6 +165,15 @@ def as_row_pair(
             f"{names[0]} is on {train.device} and {names[1]} on {val.device}; "
             "move one with .to(device)"
         )
+    order = columns_in_order(column_names(train), column_names(val), names)
+    x_val = x_val if order is None else x_val[..., order]
+    for points, name in ((x_train, names[0]), (x_val, names[1])):
+        largest = max(float(points.max()), -float(points.min()))
+        if largest > HUGE or 0 < largest < 1 / HUGE:
+            raise ValueError(
+                f"{name} holds numbers up to {largest:.2g}, whose squares are no numbers any more; "
+                "divide its columns by a typical size first"
+            )
     dtype = np.result_type(x_train, x_val)
     return x_train.astype(dtype, copy=False), x_val.astype(dtype, copy=False)
 
@@ -159,7 +207,7 @@ def like_input(array: NDArray[Any], original: Any) -> Any:
 
 def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
     """One label per point, of any type that numpy can sort; missing labels are refused."""
-    labels = value.detach().cpu().numpy() if is_tensor(value) else np.asarray(value)
+    labels = to_numpy(value, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
@@ -167,35 +215,85 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
             f"need one label per point: {name} of shape ({n},), got {labels.shape}"
             + ("; one-hot labels go through argmax(axis=1) first" if labels.ndim == 2 else "")
         )
-    missing = labels != labels  # NaN is the only value that differs from itself
     if labels.dtype == object:
-        missing = np.array([v is None or v != v for v in labels], dtype=bool)
+        missing = np.array([_is_missing(v) for v in labels], dtype=bool)
+    else:
+        missing = labels != labels  # NaN is the only value that differs from itself
     if np.any(missing):
         raise ValueError(f"{name} holds {int(np.sum(missing))} missing labels; drop those rows")
+    if labels.dtype.kind == "S" or (
+        labels.dtype == object and any(isinstance(v, bytes) for v in labels)
+    ):
+        raise ValueError(
+            f"{name} holds bytes such as {labels[0]!r}; make text of them, for example "
+            f"numpy.char.decode(numpy.asarray({name}, dtype='S'))"
+        )
     if labels.dtype == object and len({isinstance(v, str) for v in labels}) > 1:
         raise ValueError(
             f"{name} holds text and other labels, which cannot be put in "
             f"order; make them one kind, for example {name}.astype(str)"
         )
+    if labels.dtype.kind in "OU" and len(labels) and isinstance(labels[0], str):
+        labels = np.array([valid_text(v) for v in labels.tolist()], dtype=labels.dtype.kind)
     return labels
 
 
-def check_columns(
-    names: Sequence[Any], val_names: Sequence[Any], called: tuple[str, str] = ("X", "X_val")
-) -> None:
-    """Two frames need the same columns in the same order; the way out depends on what differs."""
-    names, val_names, (first, second) = list(names), list(val_names), called
-    if names == val_names:
-        return
-    if sorted(map(str, names)) == sorted(map(str, val_names)):
+def valid_text(value: Any) -> str:
+    r"""Text that can be written to a file: lone surrogates are spelled, as in ``\udc80``."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, or what pandas has for dates and text."""
+    unequal = value != value  # pandas.NA gives itself, which is neither true nor false
+    return value is None or (bool(unequal) if isinstance(unequal, bool | np.bool_) else True)
+
+
+def refuse_many_classes(labels: NDArray[Any], classes: int) -> None:
+    """Labels of which nearly every row has its own are no classes.
+
+    Numbers with fewer than five rows each are refused beyond twenty, text with fewer than two.
+    """
+    fewest = 5 if labels.dtype.kind in "iuf" else 2
+    if classes > max(20, len(labels) / fewest):
         raise ValueError(
-            f"{second} has the columns of {first} in another order; "
-            f"pass {second}[list({first}.columns)]"
+            f"the label has {classes} different values in {len(labels)} rows: that is a number or "
+            "a name and not a class; group it first, for example with pandas.cut, or fit a "
+            "regressor"
         )
-    lacks = [name for name in names if name not in val_names]
-    more = [name for name in val_names if name not in names]
-    parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
-    raise ValueError(f"{second} {' and '.join(parts)}; both need the same columns")
+
+
+def column_names(value: Any) -> list[Any] | None:
+    """The names of a table's columns, of pandas, polars or pyarrow; None where it has none."""
+    if not hasattr(value, "columns"):
+        return None
+    return list(getattr(value, "column_names", value.columns))
+
+
+def columns_in_order(
+    names: Sequence[Any] | None,
+    other: Sequence[Any] | None,
+    called: tuple[str, str] = ("X", "X_val"),
+) -> list[int] | None:
+    """Where each column of the first table is in the second; None where nothing has to move.
+
+    Tables without names are taken as they are; what one of them lacks is told.
+    """
+    if names is None or other is None or list(names) == list(other):
+        return None
+    names, other, (first, second) = list(names), list(other), called
+    for table, its in ((first, names), (second, other)):
+        twice = next((name for i, name in enumerate(its) if name in its[:i]), None)
+        if twice is not None:
+            raise ValueError(f"{table} has two columns called {twice!r}; rename one")
+    lacks = [name for name in names if name not in other]
+    more = [name for name in other if name not in names]
+    if lacks or more:
+        parts = [f"lacks {lacks[:5]!r}"] * bool(lacks) + [f"also has {more[:5]!r}"] * bool(more)
+        raise ValueError(
+            f"{second} {' and '.join(parts)}; {first} and {second} need the same columns"
+        )
+    return [other.index(name) for name in names]
 
 
 def callers_level() -> int:

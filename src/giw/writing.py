@@ -14,7 +14,19 @@ from typing import BinaryIO
 
 # what the system says when there is no room: a full disk, a quota, a limit on the size of files
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# control characters, lone surrogates, non-characters and marks that turn text around: no XML page
+# can hold the first, no file the second, and a terminal obeys some
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    + "".join(chr(plane * 0x10000 + 0xFFFE + last) for plane in range(1, 17) for last in (0, 1))
+    + "]"
+)
 ABANDONED_SECONDS = 600.0  # nobody pauses for so long between the last byte and the name
+
+
+def visible(text: str) -> str:
+    r"""Text for pages and terminals: characters that nobody sees are spelled, as in ``\x1b``."""
+    return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 @contextmanager
@@ -87,9 +99,11 @@ def remove_abandoned(path: Path, *, by: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file in one stroke; text is written as UTF-8."""
+    """Write a file in one stroke; text is written as UTF-8, lone surrogates spelled."""
     with whole_file(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(
+            content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+        )
 
 
 def sync_folder(folder: Path) -> None:

@@ -343,3 +343,24 @@ def test_steps_are_told_as_they_begin():
 def test_mistakes_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         giw.diagnose(*change(*shifted()))
+
+
+def test_names_and_labels_that_no_page_can_hold_are_spelled(tmp_path):
+    """Control characters, ANSI escapes, lone surrogates and non-characters."""
+    rng = np.random.default_rng(0)
+    names = pd.Index(["a\x00\x1b[31m", "b\ud800", "c\uffff"], dtype=object)
+    label = np.array(["no\x00\x1b[31m", "yes\ud800"], dtype=object)
+    X, X_val = (pd.DataFrame(rng.normal(size=(n, 3)) + by) for n, by in ((90, 0), (40, 2)))
+    X.columns = X_val.columns = names
+    kinds = np.array(["u\ud800", "v\uffff"], dtype=object)
+    for side in (X, X_val):
+        side["kind"] = pd.Series(kinds[np.arange(len(side)) % 2], dtype=object)
+
+    found = giw.diagnose(
+        X, label[np.arange(90) % 2], X_val, label[np.arange(40) % 2], random_state=0
+    )
+
+    page = found.to_html(tmp_path / "page.html").read_text()
+    assert not {"\x00", "\x1b", "\ud800", "\uffff"} & set(page)
+    assert r"a\x00\x1b[31m" in page
+    assert r"b\ud800" in page

@@ -1,14 +1,17 @@
 """What people pass by mistake: a right answer, or one line that names the way out."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import giw
 
@@ -46,7 +49,6 @@ BOTH = pytest.mark.parametrize("make", [linear, net])
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ((FRAME, Y, VAL_FRAME[["c", "a", "b"]], Y_VAL), "another order; pass X_val"),
         ((FRAME, Y, VAL_FRAME.rename(columns={"a": "z"}), Y_VAL), r"lacks \['a'\] and also has"),
         ((DAYS, Y, VAL_DAYS, Y_VAL), "column 'day' holds dates or times"),
         ((X, Y, X_VAL[:0], Y_VAL[:0]), "X_val has no rows; pass X_val=None"),
@@ -88,6 +90,142 @@ def test_odd_but_clear_input_gives_the_plain_answer(make, data):
     if len(X_val) == 16 and np.ptp(np.asarray(y)):
         plain = make().fit(X, Y, X_val=X_VAL, y_val=Y_VAL).predict(X)
         np.testing.assert_array_equal(found, plain)
+
+
+def tensor(values):
+    return torch.from_numpy(np.asarray(values))
+
+
+SAME = {  # what came, and plain arrays of the same values
+    "asks for a gradient": (lambda x: tensor(x).requires_grad_(), lambda x: x),
+    "bfloat16": (lambda x: tensor(x).bfloat16(), lambda x: tensor(x).bfloat16().float().numpy()),
+    "longdouble": (lambda x: np.asarray(x, dtype=np.longdouble), lambda x: x),
+    "matrix": (np.matrix, lambda x: x),
+    "pyarrow": (lambda x: pa.table(pd.DataFrame(x, columns=list("abc"))), lambda x: x),
+    "sparse frame": (lambda x: pd.DataFrame(x).astype(pd.SparseDtype(float)), lambda x: x),
+}
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SAME)
+def test_values_count_and_not_what_holds_them(make, name):
+    odd, plain = SAME[name]
+    found = make().fit(odd(X), Y, X_val=odd(X_VAL), y_val=Y_VAL).predict_proba(odd(X))
+    right = make().fit(plain(X), Y, X_val=plain(X_VAL), y_val=Y_VAL).predict_proba(plain(X))
+    np.testing.assert_allclose(found, right, atol=1e-6)
+
+
+@BOTH
+def test_columns_are_put_in_the_order_of_training_at_fit_and_at_predict_time(make):
+    clf = make().fit(FRAME, Y, X_val=VAL_FRAME[["c", "a", "b"]], y_val=Y_VAL)
+    right = make().fit(FRAME, Y, X_val=VAL_FRAME, y_val=Y_VAL).predict_proba(FRAME)
+    np.testing.assert_array_equal(clf.predict_proba(FRAME[["b", "c", "a"]]), right)
+
+
+def renamed(frame, names):
+    frame = frame.copy()
+    frame.columns = pd.Index(names, dtype=object)
+    return frame
+
+
+def with_column(make):
+    return FRAME.assign(p=make(80)), Y, VAL_FRAME.assign(p=make(16)), Y_VAL
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ((X + 1j, Y, X_VAL + 1j, Y_VAL), "X holds complex numbers; pass real ones"),
+        ((FRAME * 1j, Y, VAL_FRAME * 1j, Y_VAL), "column 'a' holds complex numbers"),
+        ((X, Y + 1j, X_VAL, Y_VAL + 1j), "y holds complex numbers"),
+        ((X, np.array([b"n", b"y"])[Y], X_VAL, np.array([b"n", b"y"])[Y_VAL]), "y holds bytes"),
+        ((X, Y, X_VAL, np.array([1, pd.NA] * 8)),
+         "y_val holds 8 missing labels"),
+        ((renamed(FRAME, ["a", 1, "c"]), Y, renamed(VAL_FRAME, ["a", 1, "c"]), Y_VAL),
+         "kinds int and str; make them text: X.columns"),
+        ((renamed(FRAME, ["a", "a", "c"]), Y, VAL_FRAME, Y_VAL), "X has two columns called 'a'"),
+        ((renamed(FRAME, ["a", "b", "c\udc80"]), Y, VAL_FRAME, Y_VAL), "is no valid text"),
+        ((tensor(X).to("meta"), Y, X_VAL, Y_VAL), "on meta; pass one that holds its values"),
+        ((tensor(X).to_sparse(), Y, X_VAL, Y_VAL), "layout torch.sparse_coo .*to_dense"),
+        ((torch.quantize_per_tensor(tensor(X).float(), 0.1, 0, torch.qint8), Y, X_VAL, Y_VAL),
+         "X is a quantized tensor; pass X.dequantize"),
+        ((sparse.csr_array(X), Y, X_VAL, Y_VAL), "X is sparse; pass X.toarray"),
+        ((FRAME.to_records(index=False), Y, VAL_FRAME, Y_VAL), "pass pandas.DataFrame"),
+        ((None, Y, X_VAL, Y_VAL), "X must be an array or a table, got NoneType"),
+        (({"a": X}, Y, X_VAL, Y_VAL), "X must be an array or a table, got dict"),
+        (with_column(lambda n: pd.period_range("2020", periods=n, freq="D")), "p.*hold"),
+        (with_column(lambda n: pd.arrays.IntervalArray.from_breaks(range(n + 1))), "p.*hold"),
+        (with_column(lambda n: pd.cut(np.arange(n), 4)), "p.*hold"),
+        (with_column(lambda n: [b"a", b"b"] * (n // 2)), "p.*hold"),
+        (with_column(lambda n: [[1]] * n), "p.*hold"),
+        ((X, np.arange(80), X_VAL, np.arange(16)), "80 different values in 96 rows"),
+        ((X, np.arange(80).astype(str), X_VAL, np.arange(16).astype(str)), "a name and not a cl"),
+    ],
+)  # fmt: skip
+def test_what_neither_can_take_is_refused_in_one_line(make, data, words):
+    X, y, X_val, y_val = data
+    with pytest.raises(ValueError, match=words) as caught:
+        make().fit(X, y, X_val=X_val, y_val=y_val)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_masked_values_are_missing():
+    """numpy's asarray hands out what the mask hides."""
+    masked = np.ma.masked_array(X, X > 1)
+    trees = giw.ReweightedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0)
+    found = trees.fit(masked, Y, X_val=X_VAL, y_val=Y_VAL).predict_proba(masked)
+    gaps = np.where(X > 1, np.nan, X)
+    right = trees.fit(gaps, Y, X_val=X_VAL, y_val=Y_VAL).predict_proba(gaps)
+    np.testing.assert_array_equal(found, right)
+    with pytest.raises(ValueError, match="NaN"):
+        giw.kmm(masked, X_VAL)
+
+
+@pytest.mark.parametrize(
+    "moved", [lambda x: x + 1e8, lambda x: x + 1e12, lambda x: 1e39 * x, lambda x: 1e-100 * x]
+)
+def test_units_in_which_a_linear_model_stops_early_are_told(moved):
+    """Logistic regression ends at half of the accuracy there, without a word."""
+    clf = linear()
+    with pytest.warns(UserWarning, match=r"columns \['x0', .* put a scaler in front"):
+        clf.fit(moved(X), Y, X_val=moved(X_VAL), y_val=Y_VAL)
+    assert any("scaler" in note for note in clf.notes_)
+    scaled = giw.ReweightedClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()), random_state=0
+    )
+    trees = giw.ReweightedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for quiet in (scaled, trees):
+            quiet.fit(moved(X), Y, X_val=moved(X_VAL), y_val=Y_VAL)
+            assert quiet.score(moved(X), Y) > 0.9
+        linear().fit(
+            np.c_[X, np.full(80, 1e9)], Y, X_val=np.c_[X_VAL, np.full(16, 1e9)], y_val=Y_VAL
+        )
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-39, 1e-20, 1e20, 1e300])
+def test_a_split_does_not_depend_on_the_unit(unit):
+    far = np.r_[X_VAL[:8], 5 + X_VAL[8:]]
+    right = giw.SupportSplitter(random_state=0).fit(X).split(far)
+    found = giw.SupportSplitter(random_state=0).fit(unit * X).split(unit * far)
+    assert 0 < right.alpha < 1
+    np.testing.assert_allclose(found.p_value, right.p_value, atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["kmm", "kliep", "lsif", "ulsif", "rulsif"])
+def test_weights_put_columns_in_order_and_refuse_numbers_without_squares(name):
+    weigh = getattr(giw, name)
+    found = weigh(FRAME, VAL_FRAME[["c", "a", "b"]])
+    np.testing.assert_array_equal(found, weigh(FRAME, VAL_FRAME))
+    with pytest.raises(ValueError, match=r"x_val lacks \['a'\]"):
+        weigh(FRAME, renamed(VAL_FRAME, ["x", "b", "c"]))
+    for unit in (1e-300, 1e300):
+        with pytest.raises(ValueError, match=r"x_train holds numbers up to .* typical size"):
+            weigh(unit * X, unit * X_VAL)
 
 
 @pytest.mark.parametrize(

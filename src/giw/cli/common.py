@@ -6,6 +6,7 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from typer.core import TyperCommand
+
+from giw.writing import UNSEEN, visible
 
 FAILED, WRONG, DRIFTED, STOPPED = 1, 2, 3, 130
 
@@ -134,7 +137,7 @@ def one_line_errors(command: str, way_on: str = "run it again") -> Iterator[None
 
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say it on stderr and leave."""
-    typer.echo(f"{command}: {' '.join(message.split())}", err=True)
+    typer.echo(f"{command}: {visible(' '.join(message.split()))}", err=True)
     raise typer.Exit(code)
 
 
@@ -155,14 +158,29 @@ def check_writable(path: Path, option: str, *, a_file: bool = False) -> None:
 def say(values: dict[str, Any], words: str, *, as_json: bool, quiet: bool) -> None:
     """The result: one object for a program, words for a person, nothing if quiet."""
     if as_json:
-        typer.echo(json.dumps(values, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+        put_out(UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text))
     elif not quiet:
-        typer.echo(wrapped(words))
+        put_out(wrapped(visible(words)))
+
+
+def put_out(text: str) -> None:
+    """Print to standard output; a reader who is gone or a full disk is an error of one line."""
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        typer.echo(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # or Python would try again when it ends
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        said = f"standard output is lost: {os.strerror(error.errno or 0)}; files are written"
+        raise RuntimeError(said) from error
 
 
 def wrapped(text: str) -> str:
     """Long lines broken between words on a terminal; elsewhere as they are."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return text
     width = shutil.get_terminal_size().columns
     return "\n".join(
@@ -174,7 +192,7 @@ def wrapped(text: str) -> str:
 def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
     """What a person should know, on stderr."""
     for note in () if quiet else notes:
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(f"note: {visible(note)}", err=True)
 
 
 def err_console(silent: bool = False) -> Console:

@@ -20,6 +20,7 @@ from giw.cli.common import (
     err_console,
     one_line_errors,
     option,
+    put_out,
     say,
     say_notes,
 )
@@ -191,7 +192,7 @@ def report(
         for line in damaged:
             typer.echo(f"not used: {line}", err=True)
         if tables:
-            typer.echo("\n".join(map(text_sheet, paper_sheets(found))))
+            put_out("\n".join(map(text_sheet, paper_sheets(found))))
             return
         made = paper_report(found, damaged)
         page = made.write(results / "report" if out is None else out)

@@ -68,6 +68,12 @@ def takes_weights(estimator: Any) -> bool:
     return bool(members) and all(takes_weights(member) for member in members)
 
 
+def takes_any_unit(estimator: Any) -> bool:
+    """Whether columns may be in any unit: trees only compare, and a pipeline is its owner's."""
+    trees = ("sklearn.tree", "sklearn.ensemble", "sklearn.dummy", "lightgbm", "xgboost", "catboost")
+    return isinstance(estimator, Pipeline) or type(estimator).__module__.startswith(trees)
+
+
 def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vector | None) -> Any:
     """A fitted copy of the estimator; where there is one class only, the constant.
 
@@ -116,8 +122,10 @@ def refuse_text(estimator: BaseEstimator, X: Any) -> None:
 
 
 def _holds_text(column: Any) -> bool:
-    plain = str(column.dtype) == "category" or column.dtype.kind in "biufmM"
-    return not plain and any(isinstance(value, str) for value in column)
+    """Whether something is no number: text, and categories such as the intervals of pandas.cut."""
+    values = column.cat.categories if str(column.dtype) == "category" else column
+    plain = getattr(values.dtype, "kind", "O") in "biufmM"
+    return not plain and any(isinstance(v, str | bytes) or hasattr(v, "mid") for v in values)
 
 
 class CountedFromZero(BaseEstimator):

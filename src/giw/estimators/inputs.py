@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from giw.checks import as_labels, check_columns, refuse_sparse
+from giw.checks import as_labels, columns_in_order, refuse_many_classes, to_numpy
 from giw.support import SupportSplit, SupportSplitter
 from giw.tables import Encoder
 
@@ -28,10 +28,32 @@ def is_frame(X: Any) -> bool:
 
 def table_of(X: Any, name: str) -> Any:
     """A pandas frame, also of polars and of others that have ``to_pandas``, or else an array."""
-    refuse_sparse(X, name)
     if hasattr(X, "to_pandas") and not is_frame(X):
         X = X.to_pandas()
-    return X if is_frame(X) else np.asarray(X)
+    return _checked_frame(X, name) if is_frame(X) else to_numpy(X, name)
+
+
+def _checked_frame(X: Any, name: str) -> Any:
+    """A frame with one name for each column, all of one kind, that holds all of its values."""
+    import pandas as pd
+
+    for column in map(str, X.columns):
+        if column != column.encode("utf-8", "ignore").decode():
+            raise ValueError(f"{name}: the column name {column!r} is no valid text; rename it")
+    twice = X.columns[X.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"{name} has two columns called {twice[0]!r}; rename one")
+    kinds = sorted({type(column).__name__ for column in X.columns})
+    if len(kinds) > 1 and "str" in kinds:
+        raise ValueError(
+            f"the column names of {name} are of the kinds {' and '.join(kinds)}; make them text: "
+            f"{name}.columns = {name}.columns.astype(str)"
+        )
+    thin = {c: kind.subtype for c, kind in X.dtypes.items() if isinstance(kind, pd.SparseDtype)}
+    for column, kind in X.dtypes.items():
+        if getattr(kind, "kind", None) == "c":
+            raise ValueError(f"{name}: column {column!r} holds complex numbers; split them in two")
+    return X.astype(thin) if thin else X
 
 
 def rows_of(X: Any, rows: NDArray[Any]) -> Any:
@@ -62,7 +84,10 @@ def row_hashes(X: Any) -> NDArray[np.uint64]:
     import pandas as pd
 
     frame = X if is_frame(X) else pd.DataFrame(np.asarray(X))
-    frame = frame.astype(object).astype(str)
+    try:
+        frame = frame.astype(object).astype(str)
+    except UnicodeEncodeError:  # a lone surrogate
+        frame = frame.map(lambda value: str(value).encode("utf-8", "replace").decode())
     return np.sort(pd.util.hash_pandas_object(frame, index=False).to_numpy())
 
 
@@ -130,7 +155,7 @@ def checked_tables(
     for name, other in (("X_val", X_val), ("X_unlabelled", X_unlabelled)):
         if other is not None:
             other = _checked_table(other, name, base)
-            check_same_columns(X, other)
+            other = same_columns(X, other, ("X", name))
             if other.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"X has {X.shape[1]} columns and {name} {other.shape[1]}; both need "
@@ -177,15 +202,23 @@ def refuse_dates(X: Any, name: str, estimator: Any) -> None:
 
 def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     """Rows to predict, with the columns of the fit."""
-    X = _checked_table(X, "X", estimator)
+    X = in_order_of_fit(estimator, _checked_table(X, "X", estimator))
     validate_data(estimator, X, reset=False, skip_check_array=True)
     return X
 
 
-def check_same_columns(X: Any, X_val: Any) -> None:
-    """Two frames need the same columns in the same order."""
-    if hasattr(X, "columns") and hasattr(X_val, "columns"):
-        check_columns(X.columns, X_val.columns)
+def in_order_of_fit(estimator: BaseEstimator, X: Any) -> Any:
+    """Columns to predict in the order of the fit; what else differs is for scikit-learn to say."""
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    return X[names] if is_frame(X) and set(names) == set(X.columns) else X
+
+
+def same_columns(X: Any, X_val: Any, called: tuple[str, str] = ("X", "X_val")) -> Any:
+    """The second of two frames, its columns in the order of the first."""
+    if not (is_frame(X) and is_frame(X_val)):
+        return X_val
+    order = columns_in_order(X.columns, X_val.columns, called)
+    return X_val if order is None else X_val.iloc[:, order]
 
 
 def _refuse_split_validation(X: Any, X_val: Any) -> None:
@@ -212,7 +245,7 @@ def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray
     _refuse_none(y, estimator)
     if n == 0:
         raise ValueError(f"found 0 sample(s) for {name}; pass at least one point of each class")
-    values = y.detach().cpu().numpy() if hasattr(y, "detach") else np.asarray(y)
+    values = to_numpy(y, name)
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
     labels = as_labels(values, n, name)
@@ -225,7 +258,8 @@ def class_labels(y: Any, n: int, name: str, estimator: BaseEstimator) -> NDArray
 def regression_targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> Vector:
     """One finite number per row of X; text and dates are refused."""
     _refuse_none(y, estimator)
-    came = np.asarray(y)
+    y = to_numpy(y, name)
+    came = y
     dates = came.dtype.kind in "Mm"
     if dates or came.dtype.kind in "US" or isinstance(next(came.flat, None), str):
         raise ValueError(
@@ -264,6 +298,7 @@ def joint_classes(
             "need at least two classes over training and validation data, got 1 class: "
             f"{_first(classes)!r}"
         )
+    refuse_many_classes(both, len(classes))
     codes = codes.reshape(-1).astype(np.int64)
     return classes, codes[: len(y)], codes[len(y) :]
 

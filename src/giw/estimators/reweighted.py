@@ -37,6 +37,7 @@ from giw.estimators.fitting import (
     one_thread,
     predictions,
     refuse_text,
+    takes_any_unit,
     weight_keyword,
 )
 from giw.estimators.inputs import (
@@ -168,6 +169,7 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
                 splitter=self.splitter, most=3 * self.fold_rows,
             )  # fmt: skip
             self._say_split(encoded)
+            self._say_units(base, encoded)
             data = self._tables(base, X, y, rows_of(target, np.arange(m)), y_val, encoded,
                                 _mean_one(weight), _mean_one(weight_val)[:m])  # fmt: skip
             candidates = self._candidates(m)
@@ -223,6 +225,27 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
                 "support; if a column such as a date or a running number is to blame, leave it out "
                 "(giw.diagnose names such columns)"
             )
+
+    def _say_units(self, base: Any, encoded: Encoded) -> None:
+        """Warn where columns come in units in which solvers stop too early."""
+        if takes_any_unit(base):
+            return
+        encoder = encoded.encoder
+        of = zip(encoder.feature_names_, encoder.feature_columns_, encoder.center_, encoder.unit_,
+                 strict=True)  # fmt: skip
+        far = [
+            column for feature, column, center, unit in of
+            if feature == column and unit != 1  # an indicator, or a constant
+            and not (1e-6 < unit < 1e6 and abs(center) < 1e6 * unit)
+        ]  # fmt: skip
+        if far:
+            text = (
+                f"columns {far[:5]!r} have a mean of a million times their spread, or a spread "
+                f"above 1e6 or below 1e-6: {type(base).__name__} may stop too early; put a scaler "
+                "in front: make_pipeline(StandardScaler(), ...)"
+            )
+            self._note(text)
+            warnings.warn(text, UserWarning, stacklevel=callers_level())
 
     def _note(self, *texts: str) -> None:
         self.notes_ = (*self.notes_, *texts)

@@ -23,7 +23,7 @@ from scipy.stats import beta, norm, t
 from sklearn.base import is_classifier
 
 from giw.checks import as_generator, as_labels, check_positive, warn_deprecated
-from giw.estimators.inputs import check_same_columns, encode_and_split, row_hashes, table_of
+from giw.estimators.inputs import encode_and_split, row_hashes, same_columns, table_of
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
@@ -238,7 +238,7 @@ def both_tables(
 ) -> tuple[Any, Any, NDArray[Any], NDArray[Any]]:
     """Rows and labels of both tables, checked."""
     X, X_val = table_of(X, "X"), table_of(X_val, "X_val")
-    check_same_columns(X, X_val)
+    X_val = same_columns(X, X_val)
     for values, name in ((y, "y"), (y_val, "y_val")):
         if values is None:
             raise ValueError(f"{name} is None; a risk is of labels, pass those of all points")

@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from giw.checks import callers_level, check_count
 from giw.estimators.inputs import (
-    check_same_columns,
     check_splitter,
     class_labels,
     has_validation,
     joint_classes,
     row_weights,
+    same_columns,
+    table_of,
 )
 from giw.estimators.saving import SavesToFolder
 from giw.nets.devices import LARGE, as_device, default_group, shared_seed, threads_for
@@ -316,12 +317,16 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     def _tensors(self, X: Any, y: Any, X_val: Any, y_val: Any, sample_weight: Any) -> Tensors:
         """Points as the net will see them and codes of their labels, on the device."""
         device = as_device(self.device)
+        X, X_val = (
+            table_of(side, name) if hasattr(side, "columns") else side
+            for side, name in ((X, "X"), (X_val, "X_val"))
+        )
         x = as_net_input(self, X, "X")
         self._point_shape = tuple(x.shape[1:])
         labels = class_labels(y, len(x), "y", self)
         x_val, val_labels = x[:0], labels[:0]
         if X_val is not None:
-            check_same_columns(X, X_val)
+            X_val = same_columns(X, X_val)
             x_val = as_net_input(self, X_val, "X_val", like=self._point_shape)
             check_same_scale(x, x_val, ("X", "X_val"))
         if y_val is not None:

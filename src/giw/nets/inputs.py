@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from giw.checks import as_array
-from giw.estimators.inputs import refuse_dates
+from giw.estimators.inputs import in_order_of_fit, is_frame, refuse_dates, table_of
 from giw.nets.methods import METHODS
 from giw.nets.models import model_for
 from giw.nets.training import Method, as_input
@@ -28,13 +28,11 @@ def as_net_input(
     compare them where ``like`` says that there were points before. Tensors and images have no
     columns to name.
     """
-    if isinstance(X, Tensor) and (X.device.type == "meta" or X.layout != torch.strided):
-        raise ValueError(
-            f"{name} is a tensor of layout {X.layout} on {X.device}; pass one that holds its "
-            "values, for example with .to_dense()"
-        )
-    shape = tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
-    bare = isinstance(X, Tensor) or len(shape) > 2
+    bare = isinstance(X, Tensor) or getattr(X, "ndim", 0) > 2
+    if not (isinstance(X, Tensor) and X.dtype == torch.uint8 and X.device.type != "meta"):
+        X = table_of(X, name)  # bytes of images stay on their device
+    shape = tuple(X.shape)
+    bare = bare or len(shape) > 2
     if like is not None and shape[:1] == (0,):
         way = "at least one point" if name == "X" else f"{name}=None"
         raise ValueError(f"{name} has no rows; pass {way}")
@@ -59,8 +57,19 @@ def as_net_input(
             estimator.n_features_in_ = int(x[0].numel())
     else:
         refuse_dates(X, name, estimator)
-        table = validate_data(estimator, X, reset=like is None, ensure_all_finite=False)
-        x = _as_tensor(as_array(table, name))
+        X = in_order_of_fit(estimator, X) if like is not None else X
+        try:
+            table = validate_data(estimator, X, reset=like is None, ensure_all_finite=False)
+            x = _as_tensor(as_array(table, name))
+        except (TypeError, ValueError):
+            kinds = dict(X.dtypes) if is_frame(X) else {}
+            text = [c for c, kind in kinds.items() if getattr(kind, "kind", "O") not in "biuf"]
+            if not text:
+                raise
+            raise ValueError(
+                f"{name}: columns {text[:5]!r} do not hold numbers; encode text and categories "
+                "first, for example with sklearn.preprocessing.OneHotEncoder"
+            ) from None
     return x.cpu()
 
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 import giw
 from giw.pages.style import INK, LINE
 from giw.pages.tables import Sheet
-from giw.writing import write_whole
+from giw.writing import visible, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,13 +130,14 @@ def render_page(page: Page) -> str:
     pictures = [picture for section in page.sections for picture in section.pictures]
     drawn = {id(p): _embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
     numbered = enumerate(page.sections, start=1)
-    return environment.get_template("page.html").render(
+    text = environment.get_template("page.html").render(
         page=page,
         parts=[(part, list(of_part)) for part, of_part in groupby(numbered, lambda s: s[1].part)],
         drawn=lambda picture: drawn[id(picture)],
         markup=Markup,
         version=giw.__version__,
     )
+    return visible(text)
 
 
 def write_page(page: Page, path: str | Path) -> Path:

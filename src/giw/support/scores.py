@@ -90,13 +90,15 @@ class Scored:
         skip_copies: bool,
     ) -> None:
         self.knn, self.cell, self.unit, self.skip_copies = knn, cell, unit, skip_copies
-        z = unit_norm(z) if unit else z
+        largest = float(abs(z).max()) if isinstance(z, np.ndarray) else float(z.abs().max())
+        self.scale = 2.0 ** -math.frexp(largest)[1]  # a power of two changes no digit
+        z = self._in_units(z)
         self.middle = z.mean(0)  # smaller numbers cancel less
         self.varies = z.max(0) != z.min(0) if isinstance(z, np.ndarray) else z.amax(0) != z.amin(0)
         self.reference = self._folded(z)  # (n, columns that vary + 1)
         square = on_host((self.reference * self.reference).sum(0)).astype(np.float64)
         self.copy_radius = COPY * float(np.sqrt(square.sum() / len(z)))
-        self.held_out = self._folded(unit_norm(held_out) if unit else held_out)
+        self.held_out = self._folded(self._in_units(held_out))
         distance, in_cell = self._distance(self.held_out, skip_copy=within or skip_copies)
         self.floor = FLOOR * float(distance.mean()) + TINY
         self.distance = np.maximum(distance, self.floor)  # (r,)
@@ -113,10 +115,15 @@ class Scored:
 
     def of(self, z: Matrix) -> NDArray[np.float64]:
         """Scores of new rows, (m,)."""
-        rows = self._folded(unit_norm(z) if self.unit else z)
+        rows = self._folded(self._in_units(z))
         distance, cell = self._distance(rows, skip_copy=self.skip_copies)
         raw = self._relative(np.maximum(distance, self.floor), rows, held_out=False)
         return np.asarray((raw - self.center[cell]) / self.spread[cell])
+
+    def _in_units(self, z: Matrix) -> Matrix:
+        """Rows of a size whose squares are numbers, or of length one."""
+        z = z * self.scale
+        return unit_norm(z) if self.unit else z
 
     def _folded(self, z: Matrix) -> Matrix:
         z = z - self.middle

@@ -15,8 +15,9 @@ from giw.checks import (
     as_generator,
     as_labels,
     callers_level,
-    check_columns,
     check_positive,
+    column_names,
+    columns_in_order,
     like_input,
 )
 from giw.support.neighbours import Matrix, as_matrix, on_host, row_key, rows_repeat_by_nature
@@ -117,7 +118,7 @@ class SupportSplitter(BaseEstimator):
             reference. Otherwise every row is left out in turn, or ``most_held_out`` of them.
         """
         scorer = self._checked_scorer()
-        self.columns_ = list(X.columns) if hasattr(X, "columns") else None
+        self.columns_ = column_names(X)
         matrices, counts = self._representations(X, "X", fit=True)
         self.levels_ = None if counts is None else Levels(counts)
         n = len(next(iter(matrices.values())))
@@ -149,8 +150,7 @@ class SupportSplitter(BaseEstimator):
         """
         if not hasattr(self, "n_held_out_"):
             raise ValueError("this splitter has seen no training rows; call fit(X) first")
-        if self.columns_ is not None and hasattr(X_val, "columns"):
-            check_columns(self.columns_, X_val.columns)
+        columns_in_order(self.columns_, column_names(X_val))  # the encoder sorts them
         original = next(iter(X_val.values())) if isinstance(X_val, Mapping) else X_val
         matrices, counts = self._representations(X_val, "X_val")
         unseen = np.zeros(len(next(iter(matrices.values()))), dtype=bool)

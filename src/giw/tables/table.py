@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+from giw.checks import refuse_sparse, to_numpy, valid_text
 
 UNNAMED = "Unnamed: 0"  # as pandas calls it
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
@@ -98,7 +99,7 @@ def table_from_frame(frame: Any, source: str = "table", *, unnamed: bool = False
     """A pandas data frame as a table."""
     columns: dict[str, Column] = {}
     for position, key in enumerate(frame.columns):
-        name = str(key)
+        name = valid_text(key)
         if name in columns:
             raise ValueError(f"{source} has two columns called {name!r}; rename one")
         columns[name] = _from_series(frame.iloc[:, position], name, source)
@@ -134,8 +135,7 @@ def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) ->
     """
     if isinstance(X, Table):
         return X
-    if sparse.issparse(X):
-        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
+    refuse_sparse(X, name)
     if hasattr(X, "iloc"):
         return table_from_frame(X.to_frame() if X.ndim == 1 else X, name)
     if hasattr(X, "__arrow_c_stream__"):  # polars, pyarrow and their like
@@ -161,19 +161,11 @@ def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) ->
 def _as_rows(X: Any, name: str) -> NDArray[Any]:
     if isinstance(X, str | bytes | dict) or np.isscalar(X) or X is None:
         raise ValueError(f"{name} must be a table, got {type(X).__name__}")
-    if hasattr(X, "detach"):  # a tensor, perhaps of a type that numpy does not have
-        X = X.detach().cpu()
-        X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
-    try:
-        rows = np.asarray(X)
-        if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
-            rows = np.asarray(X, dtype=object)
-    except ValueError:
-        raise ValueError(f"the rows of {name} differ in length; a table needs equal ones") from None
+    rows = to_numpy(X, name)
+    if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
+        rows = np.asarray(X, dtype=object)
     if rows.ndim == 0:
         raise ValueError(f"{name} must be a table, got {type(X).__name__}")
-    if rows.dtype.kind == "c":
-        raise ValueError(f"{name} holds complex numbers; pass real ones, for example {name}.real")
     return rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, rows[None].shape[-1])
 
 
@@ -207,7 +199,7 @@ def _from_series(series: Any, name: str, source: str) -> Column:
         return numbers
     text = np.empty(len(values), dtype=object)
     text[~gone] = [
-        v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in present
+        v.decode("utf-8", "replace") if isinstance(v, bytes) else valid_text(v) for v in present
     ]
     days = iso_days(text.tolist())  # csv has no dates
     return text if days is None else days

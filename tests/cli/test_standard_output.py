@@ -1,0 +1,84 @@
+"""Results that nobody reads any more, and text that a terminal would obey."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import typer
+from tests.cli.tables import write_tables
+
+from giw.cli import app, common
+
+ODD = "a\x1b[31m\x00\ud800\ufffe\x85"
+SPELLED = r"a\x1b[31m\x00\ud800\ufffe\x85"
+
+
+def broken(errno_name):
+    class Gone:
+        def write(self, text):
+            import errno
+
+            raise OSError(getattr(errno, errno_name), errno_name)
+
+        def isatty(self):
+            return False
+
+        def flush(self):
+            pass
+
+    return Gone()
+
+
+@pytest.mark.parametrize(
+    ("stdout", "words"),
+    [
+        (None, "Bad file descriptor"),
+        (broken("EPIPE"), "Broken pipe"),
+        (broken("ENOSPC"), "No space left on device"),
+    ],
+)
+def test_output_that_is_lost_is_told_and_files_stay(stdout, words, tmp_path, monkeypatch, capsys):
+    train, val = write_tables(tmp_path)
+    page = tmp_path / "page.html"
+    monkeypatch.setattr(sys, "stdout", stdout)
+    with pytest.raises(SystemExit) as ended:
+        app(["diagnose", str(train), str(val), "--label", "y", "-o", str(page)])
+    assert ended.value.code == common.FAILED
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == f"giw diagnose: standard output is lost: {words}; files are written"
+    assert page.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_python_does_not_complain_again_when_it_ends(tmp_path):
+    words = [sys.executable, "-m", "giw", "example", "new-category", "-o", str(tmp_path / "x")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == common.FAILED
+    assert len(done.stderr.splitlines()) == 1
+    assert (tmp_path / "x" / "train.csv").exists()
+
+
+def test_what_a_terminal_would_obey_is_spelled(capsys):
+    common.say({}, ODD, as_json=False, quiet=False)
+    common.say({ODD: ODD}, "", as_json=True, quiet=False)
+    with pytest.raises(typer.Exit):
+        common.stop("giw", ODD, common.WRONG)
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == SPELLED
+    assert json.loads(out.splitlines()[1]) == {ODD: ODD}
+    assert "\x1b" not in out + err
+
+
+def test_columns_with_such_names_are_diagnosed(tmp_path, capsys):
+    train, val = write_tables(tmp_path)
+    for path in (train, val):
+        frame = pd.read_csv(path)
+        name = next(column for column in frame.columns if column != "y")
+        frame.rename(columns={name: "a\x1b[31m\ufffe"}).to_csv(path, index=False)
+    page = tmp_path / "page.html"
+    app(["diagnose", str(train), str(val), "--label", "y", "-o", str(page)], standalone_mode=False)
+    assert "\x1b" not in capsys.readouterr().out + page.read_text()
