@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,18 @@ ABANDONED_SECONDS = 600.0  # nobody pauses for so long between the last byte and
 def visible(text: str) -> str:
     r"""Text for pages and terminals: characters that nobody sees are spelled, as in ``\x1b``."""
     return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def put_out(text: str) -> None:
+    """Print to standard output; a reader who is gone or a full disk is an error of one line."""
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        print(text, flush=True)
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # or Python tries again when it ends
+        said = f"standard output is lost: {os.strerror(error.errno or 0)}; files are written"
+        raise RuntimeError(said) from error
 
 
 @contextmanager

@@ -6,7 +6,6 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 something
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -22,7 +21,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-from giw.writing import UNSEEN, visible
+from giw.writing import UNSEEN, put_out, visible
 
 FAILED, WRONG, DRIFTED, STOPPED = 1, 2, 3, 130
 
@@ -162,20 +161,6 @@ def say(values: dict[str, Any], words: str, *, as_json: bool, quiet: bool) -> No
         put_out(UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text))
     elif not quiet:
         put_out(wrapped(visible(words)))
-
-
-def put_out(text: str) -> None:
-    """Print to standard output; a reader who is gone or a full disk is an error of one line."""
-    try:
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        typer.echo(text)
-        sys.stdout.flush()
-    except OSError as error:
-        # or Python would try again when it ends
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        said = f"standard output is lost: {os.strerror(error.errno or 0)}; files are written"
-        raise RuntimeError(said) from error
 
 
 def wrapped(text: str) -> str:
