@@ -46,6 +46,24 @@ def test_the_command_it_names_runs_on_the_tables_diagnosed(tables, tmp_path, mon
     assert (tmp_path / "model").is_dir()
 
 
+def test_the_command_drops_the_columns_that_were_not_compared(tables, tmp_path, monkeypatch):
+    paths = tmp_path / "train.csv", tmp_path / "val.csv"
+    for old, path, empty in zip(tables, paths, (False, True), strict=True):
+        frame = pd.read_csv(old)
+        frame["row number"] = range(len(frame))
+        frame["age"] = None if empty else frame["x"]
+        frame.to_csv(path, index=False)
+    told = json.loads(run(*paths, "--label", "y", "--json").stdout)
+    monkeypatch.chdir(tmp_path)
+    fit = shlex.split(told["next_command"])
+    result = runner.invoke(app, fit[1:], env={"NO_COLOR": "1"})
+
+    assert fit[-4:] == ["--drop", "age", "--drop", "row number"]
+    assert result.exit_code == 0, result.output
+    result = runner.invoke(app, ["predict", "model/", str(paths[1]), "-o", "p.csv"])
+    assert result.exit_code == 0, result.output
+
+
 def test_json_has_everything_and_nothing_else_is_printed(tables):
     result = run(*tables, "--label", "y", "--json")
     told = json.loads(result.stdout)

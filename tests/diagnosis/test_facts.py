@@ -3,12 +3,13 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.diagnosis.facts import all_by_chance, facts, new_by_chance
-from giw.tables.table import Table
+from giw.tables.table import Table, as_table
 
 
 def tables(n=200, m=50, seed=0, digits=6, **change):
@@ -151,17 +152,50 @@ def test_text_against_numbers_is_another_type():
     assert "numbers in the training" in fact.text
 
 
-def test_a_column_that_training_does_not_vary():
-    both = np.zeros(200), np.arange(50) % 2.0
-    assert "constant" in kinds(facts(*tables(flag=both)))
+@pytest.mark.parametrize(("val", "aside"), [(np.arange(50) % 2.0, False), (np.ones(50), True)])
+def test_a_column_that_training_does_not_vary(val, aside):
+    """Where no validation row has the value of training, nothing else could be compared."""
+    (fact,) = facts(*tables(flag=(np.zeros(200), val)))
+    assert (fact.kind, fact.aside, fact.is_news) == ("constant", aside, not aside)
 
 
 def test_dates_in_another_format():
     days = [f"{d:02d}" for d in range(1, 29)] * 10
     iso, german = [f"2024-03-{d}" for d in days], [f"{d}.03.2024" for d in days]
     found = facts(*tables(day=(text(iso[:200]), text(german[:50]))))
-    assert kinds(found) == ["date format", "timestamp"]
+    assert kinds(found) == ["date format"]
+    assert found[0].aside
     assert "like 2024-12-31 in training and like 31.12.2024 in validation" in found[0].text
+
+
+def test_days_and_text_are_dates_in_another_format():
+    """Dates such as 2024-12-31 are numbers of days once they are read."""
+    frames = [
+        pd.DataFrame({"day": pd.date_range("2024-01-01", periods=30).strftime(form)})
+        for form in ("%Y-%m-%d", "%d.%m.%Y")
+    ]
+    (fact,) = facts(*(as_table(frame, "X") for frame in frames))
+    assert (fact.kind, fact.aside) == ("date format", True)
+
+
+@pytest.mark.parametrize(("later", "aside"), [(0, False), (365, True)])
+def test_dates_are_left_out_where_validation_is_later(later, aside):
+    days = pd.date_range("2024-01-01", periods=250).to_numpy()
+    mixed = np.random.default_rng(0).permutation(days)
+    sides = mixed[:200], mixed[200:] + np.timedelta64(later, "D")
+    (fact,) = facts(*(as_table(pd.DataFrame({"day": side}), "X") for side in sides))
+    assert (fact.kind, fact.aside, fact.val_rows) == ("timestamp", aside, 50 * aside)
+    assert ("50 of 50 validation rows have others" in fact.text) == aside
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_an_empty_column_is_a_missing_one(where):
+    pair = [np.arange(200.0) % 7, np.arange(50.0) % 7]
+    pair[where][:] = np.nan
+    (fact,) = facts(*tables(size=tuple(pair)))
+    side = ("training", "validation")[where]
+    assert (fact.kind, fact.aside) == ("missing column", True)
+    assert fact.text.startswith(f"Column 'size' is empty in the {side} table")
 
 
 def test_row_numbers_and_moments_are_told_apart():
@@ -171,6 +205,13 @@ def test_row_numbers_and_moments_are_told_apart():
         "id": "identifier",
         "at": "timestamp",
     }
+
+
+def test_whole_numbers_that_could_differ_by_chance_are_no_row_numbers():
+    """Forty draws of 1 to 1,000 are all different with probability 0.45."""
+    rng = np.random.default_rng(0)
+    amount = rng.choice(1000, 40, replace=False).astype(float)
+    assert facts(*tables(20, 20, amount=(amount[:20], amount[20:]))) == ()
 
 
 def test_rows_of_both_tables_are_counted_once():

@@ -16,6 +16,9 @@ LIMA = Finding("new category", "town", "Category 'Lima' is new.", 0.001, True, r
 RARE = Finding("new category", "town", "Category 'Bern' is new.", 0.4, False, rows=(2,))
 COPIES = Finding("duplicates", None, "3 of 9 validation rows are training rows too.", found=True)
 UNIT = Finding("unit", "x", "Column 'x' is 10 times larger.", found=True, factor=10.0)
+EMPTY = Finding("missing column", "x", "Column 'x' is empty in training.", found=True, aside=True)
+LATER = Finding("timestamp", "t", "Column 't' is later.", found=True, aside=True, val_rows=3)
+DATES = Finding("timestamp", "t", "Column 't' holds dates.", found=True)
 COVERED = ("look alike", "training covers them", "look the same otherwise")
 
 
@@ -34,12 +37,12 @@ def advice(
     *found, outside=(0.0, 0.02), needed=None, effective=0.9, noise=None, kinds=KINDS, listed=0,
     facts=(),
 ):  # fmt: skip
-    also = ("unseen",) if LIMA in facts else ()
     return recommend(
-        (*facts, *shifts_of((*found, *also), (*kinds, "unseen"))),
+        (*facts, *shifts_of(found, kinds)),
         case=verdict_of(outside, needed),
         outside=sum(outside) / 2,
         n_outside_rows=listed,
+        n_new_rows=len(LIMA.rows) * (LIMA in facts),
         effective_share=effective,
         noise=noise,
     )
@@ -61,6 +64,12 @@ DIFFERENT = "he features are distributed differently"
         ((), FEW, 2, (LIMA,), "giw", "Category 'Lima' is new."),
         ((), FEW, 0, (RARE,), "plain", "Training and validation data look alike."),
         ((), FEW, 0, (UNIT,), "plain", "Column 'x' is 10 times larger."),
+        ((), FEW, 0, (EMPTY,), "plain", "Column 'x' is empty in training."),
+        ((), FEW, 0, (LATER,), "plain", "Column 't' is later."),
+        (
+            (), FEW, 0, (DATES,), "plain",
+            "No shift was found by a test; see to this first: Column 't' holds dates.",
+        ),
         (
             ("class prior", "covariate"), FEW, 0, (UNIT,), "class weights",
             "Column 'x' is 10 times larger; the classes are mixed in other shares.",

@@ -154,16 +154,16 @@ def test_too_few_rows_are_not_tested(m):
 def test_holm_by_hand():
     """At 5 % with three tests: 0.01 < 0.05 / 3, 0.03 > 0.05 / 2, so only the first is found."""
 
-    def test(p):
-        return Finding("label", p_value=p)
+    def found(*p_values):
+        return [t.found for t in holm([Finding("label", p_value=p) for p in p_values], level=0.05)]
 
-    assert [t.found for t in holm([test(0.03), test(0.01), test(0.04)])] == [False, True, False]
-    assert [t.found for t in holm([test(0.02), test(0.01), test(0.04)])] == [True, True, True]
-    assert holm([]) == []
+    assert found(0.03, 0.01, 0.04) == [False, True, False]
+    assert found(0.02, 0.01, 0.04) == [True, True, True]
+    assert found() == []
 
 
-def test_holm_weighs_unseen_categories_twice():
-    """2 / 3 of 5 % is 0.033 for one of two questions."""
-    unseen, label = (Finding(kind, p_value=0.03) for kind in ("unseen", "label"))
-    assert [t.found for t in holm([label, unseen])] == [True, True]
-    assert [t.found for t in holm([label, replace(unseen, p_value=0.04)])] == [False, False]
+def test_holm_weighs_rows_outside_by_half():
+    """1 / 3 of 3 % is 0.01 for the one of two questions, and 3 % once the other is answered."""
+    tests = [Finding("outside", p_value=0.011), Finding("label", p_value=0.02)]
+    assert [t.found for t in holm(tests)] == [True, True]
+    assert [t.found for t in holm([tests[0], replace(tests[1], p_value=0.021)])] == [False, False]

@@ -55,15 +55,12 @@ def diagnose(
 ) -> None:
     """Say what has shifted between training and validation data, how much, where, and what to do.
 
-    Which of the four cases of support shift it is, with bounds; the share that lies outside the
-    training data; whether features, class shares or labels have shifted, and what that costs a
-    model; every column beside the other table's; which rows are outside and why; training labels
-    that look wrong; and a recommendation.
+    Which of the four cases of support shift it is, with bounds; whether features, class shares or
+    labels have shifted, and what that costs a model; every column beside the other table's; which
+    rows are outside and why; training labels that look wrong; and a recommendation.
 
-    Text and missing values are handled. If VAL has no label column, only features are compared.
-    Large tables are sampled, and the answer says so. Csv and parquet files larger than --memory are
-    never read whole: they are walked through, classes are counted over all rows, the rest is a
-    sample.
+    If VAL has no label column, only features are compared. Large tables are sampled, and the answer
+    says so; csv and parquet files larger than --memory are never read whole.
 
     With the folder of a model instead of TRAIN, rows without labels are compared with the
     validation rows that the model was fitted to: something to run every night.
@@ -98,10 +95,9 @@ def diagnose(
     tables = [
         read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
     ]
-    if label is None and not no_label:
-        raise ValueError(_which_label(tables[0]))
-    if label is not None and no_label:
-        raise ValueError("--label and --no-label exclude each other; leave one out")
+    if (label is None) != no_label:
+        both = "--label and --no-label exclude each other; leave one out"
+        raise ValueError(both if no_label else _which_label(tables[0]))
     y = y_val = None
     if label is not None:
         y = tables[0].labels(label)
@@ -128,8 +124,10 @@ def diagnose(
         warned.append(f"{val} has no column {label!r}: only features were compared")
     say_notes(warned, quiet=quiet)
     fit = ""
-    if y_val is not None and found.recommendation.remedy != "plain":
+    units = any(fact.kind == "unit" for fact in found.facts)  # converted in Python only
+    if y_val is not None and found.recommendation.remedy != "plain" and not units:
         words = ["giw", "fit", str(train), str(val), "--label", str(label), "-o", "model/"]
+        words += [word for f in found.facts if f.aside for word in ("--drop", str(f.column))]
         fit = shlex.join(words)
     if out is not None:
         command = ["giw", "diagnose", str(train), str(val)]

@@ -42,6 +42,7 @@ class Model(StrEnum):
 KINDS = "net: a small neural net; boosting: boosted trees; logistic: linear."
 METHOD = "How a net learns: giw_plus if left out, or any of giw.nets.methods.METHODS."
 NAMES = "A column of numbers that are names, such as postal codes; repeatable."
+DROP = "A column to leave out, such as one that names rows; repeatable."
 
 
 def fit(
@@ -53,6 +54,7 @@ def fit(
     method: Annotated[str | None, option("--method", help=METHOD)] = None,
     epochs: Annotated[int, option("--epochs", help="Epochs of a net.", min=1)] = 50,
     categorical: Annotated[list[str] | None, option("--categorical", help=NAMES)] = None,
+    drop: Annotated[list[str] | None, option("--drop", help=DROP)] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -102,6 +104,10 @@ def fit(
         from giw.tables import Encoder, read_table
 
         tables = [read_table(path) for path in (train, val)]
+        for name in drop or ():
+            if not any(name in table.columns for table in tables):
+                raise ValueError(f"{train} and {val} have no column {name!r} to --drop")
+            tables = [table.without(name) for table in tables]
         y, y_val = _labels(tables, label, model)
         x_table, x_val_table = (table.without(label) for table in tables)
         encoder = Encoder(categorical=categorical or ()).fit(x_table, x_val_table)

@@ -57,6 +57,8 @@ class Data:
     columns : list of str
         The column of the table that each feature was made from.
     labels : Labels
+    names : list of str
+        All columns of training, also those that were left out.
     facts : tuple of Finding
         Of the tables as they came.
     notes : tuple of str
@@ -71,6 +73,7 @@ class Data:
     level_columns: list[str]
     columns: list[str]
     labels: Labels
+    names: list[str]
     facts: tuple[Finding, ...]
     notes: tuple[str, ...]
 
@@ -96,19 +99,22 @@ def read(
 ) -> Data:
     """Numbers from whatever came; facts are told of it, and what can be repaired is.
 
-    Columns that one table lacks, or that hold text in one and numbers in the other, are left out;
-    a column of another unit is converted to that of training.
+    Columns that cannot be compared, or that tell every row or moment apart, are left out; a column
+    of another unit is converted to that of training.
     """
     samples = [side if isinstance(side, TableSample) else None for side in (X, X_val)]
     train, val = (
         as_table(value, name, column_names=feature_names)
         for value, name in ((X, "X"), (X_val, "X_val"))
     )
+    if not len(val):
+        raise ValueError(f"{val.source} has no rows; a comparison needs at least one")
     values = _label_values(y, y_val, len(train), len(val))
     known: tuple[Finding, ...] = ()
+    names = train.names
     if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
         known = facts(train, val, *values)  # else the encoder says what is wrong
-        lost = {f.column for f in known if f.kind in ("missing column", "type")}
+        lost = {f.column for f in known if f.aside}
         if not set(train.names) - lost:
             raise ValueError(
                 f"{train.source} and {val.source} have no column in common that can be compared"
@@ -127,6 +133,7 @@ def read(
         encoder.level_counts(train), encoder.level_counts(val), encoder.columns_,
         encoder.feature_columns_,
         _as_classes(*values, samples),
+        names,
         known,
         (*train.notes, *val.notes, *encoder.notes_),
     )  # fmt: skip

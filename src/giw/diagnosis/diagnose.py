@@ -13,7 +13,7 @@ from giw.checks import as_generator
 from giw.diagnosis.case import which_case
 from giw.diagnosis.columns import compare_columns
 from giw.diagnosis.data import Data, read, rows_of
-from giw.diagnosis.findings import UNSEEN, Finding, holm, in_words
+from giw.diagnosis.findings import Finding, holm, in_words
 from giw.diagnosis.labels import (
     Cost,
     LabelNoise,
@@ -23,6 +23,7 @@ from giw.diagnosis.labels import (
     expected_of,
     label_test,
     look_for_noise,
+    unexplained,
     wrong_by,
 )  # fmt: skip
 from giw.diagnosis.membership import odds_of_membership
@@ -35,9 +36,9 @@ from giw.diagnosis.shift_tests import (
     features_test,
     outside_test,
     single_p_values,
-    unseen_test,
 )  # fmt: skip
-from giw.diagnosis.verdict import news_among, python_code, recommend
+from giw.diagnosis.verdict import python_code, recommend
+from giw.estimators.inputs import MOST_SPLIT, rows_to_split, usual_splitter
 from giw.support import SupportSplit, SupportSplitter
 from giw.support.neighbours import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
@@ -63,7 +64,7 @@ def diagnose(
     groups: Any = None,
     groups_val: Any = None,
     model: Any = None,
-    max_train: int = 20_000,
+    max_train: int = MOST_SPLIT,
     max_val: int = 5_000,
     random_state: int | np.random.Generator | np.random.RandomState | None = 0,
     on_step: OnStep | None = None,
@@ -93,7 +94,7 @@ def diagnose(
     model : classifier, optional
         Whose loss is taken apart: copies of it are fitted to ``X`` and ``y``, as they came, each
         without a fifth of the rows. If not given: a forest.
-    max_train, max_val : int, default=20000 and 5000
+    max_train, max_val : int, default=10000 and 5000
         Rows in which neighbours are searched; more of them sharpen the split and take longer.
     random_state : int, numpy generator or None, default=0
         Seeds the random draws; None draws anew every time.
@@ -130,21 +131,24 @@ def diagnose(
         np.arange(k) if s is None else s.rows for k, s in zip((n, m), samples, strict=True)
     )  # rows as the user counts them
     labels, known = data.labels, data.facts
-    train = _sample(n, max_train, generator, labels.train, _groups(groups, n, "groups"))
-    of_val = _groups(groups_val, m, "groups_val")
-    val = _sample(m, max_val, generator, None, of_val)
+    of_train, of_val = _groups(groups, n, "groups"), _groups(groups_val, m, "groups_val")
+    train = rows_to_split(n, labels.train, max_train)
+    if of_train is not None:
+        train = _sample(n, max_train, generator, of_train)
+    val = _sample(m, max_val, generator, of_val)
 
     step(STEPS[1])
-    splitter, split, conformal = _split(data, train, val, generator)
-    verdict = which_case(split, data.z_train[train], data.z_val[val])
-    share_inside, (low, high) = support_share(split)
+    splitter, split, conformal = _split(data, train, val)
+    # rows of unseen classes and categories lie outside for certain; all else is asked of the rest
+    news = np.array([row for f in known if f.is_news for row in f.rows], dtype=int)
+    sure = np.isin(val, news)
+    judged = replace(split, p_value=np.where(sure, 0.0, conformal))
+    verdict = which_case(judged, data.z_train[train], data.z_val[val])
+    share_inside, (low, high) = support_share(judged)
     interval = (1 - high, 1 - low)
-    listed = outside_list(replace(split, p_value=conformal))
-    text = sum(column.dtype == object for column in data.train.columns.values())
-    tests: list[Finding | None] = [
-        outside_test(conformal, splitter.n_held_out_, interval, len(listed)),
-        unseen_test(known, n, m, text + labels.both),
-    ]
+    listed = np.flatnonzero(~sure)[outside_list(replace(judged, p_value=conformal[~sure]))]
+    outside = outside_test(conformal[~sure], splitter.n_held_out_, interval, len(listed))
+    tests: list[Finding | None] = [outside]
 
     step(STEPS[2])
     # a copy is no new evidence, and a model that has seen one is not surprised by the other
@@ -152,16 +156,14 @@ def diagnose(
     few, asked_val = train[once][:MOST_TESTED], val[once_val][:MOST_TESTED]
     z, z_asked, columns = data.together(few, asked_val)
     single = single_p_values(z, z_asked, generator)
-    # rows of unseen classes and categories are told apart already
-    news = [row for f in known if f.kind in UNSEEN and f.found for row in f.rows]
     rest = ~np.isin(asked_val, news)
     few_val, z_val = asked_val[rest], z_asked[rest]
-    covariate = features_test(z, z_val, generator, single=single if rest.all() else None)
+    tests.append(features_test(z, z_val, generator, single=single if rest.all() else None))
     prior = None
     if labels.train is not None and labels.val is not None:
-        counts = labels.train_counts * (np.bincount(labels.train, minlength=len(labels.names)) > 0)
-        prior = class_count_test(counts, labels.val_counts, generator)
-    tests += [covariate, prior]
+        there = np.bincount(labels.train, minlength=len(labels.names)) > 0
+        prior = class_count_test(labels.train_counts[there], labels.val_counts[there], generator)
+    tests.append(prior)
 
     step(STEPS[3])
     inside = rest & np.isin(asked_val, val[np.asarray(split.inside)])
@@ -184,10 +186,9 @@ def diagnose(
     findings = (*known, *map(in_words, shifts))
 
     step(STEPS[5])
-    sure = np.isin(val, [row for fact in news_among(findings) for row in fact.rows])
     beyond = listed if any(t.kind == "outside" and t.found for t in shifts) else listed[:0]
     listed = np.union1d(beyond, np.flatnonzero(sure))
-    p_value = np.where(sure, 0.0, conformal)
+    p_value = judged.p_value
     listed = listed[np.argsort(p_value[listed], kind="stable")]
     rows, blamed = explain_outside(
         data,
@@ -200,12 +201,14 @@ def diagnose(
     )
     told = recommend(
         findings, case=verdict, outside=1 - share_inside, n_outside_rows=len(rows),
-        effective_share=share, noise=asked.noise,
+        n_new_rows=int(sure.sum()), effective_share=share, noise=asked.noise,
     )  # fmt: skip
     frame = hasattr(X, "columns") or isinstance(X, TableSample)
+    text = any(c.dtype == object or k in data.train.dates for k, c in data.train.columns.items())
     code = python_code(
-        told.remedy, text=text > 0, labels=labels.train is not None,
+        told.remedy, text=text, labels=labels.train is not None,
         val_labels=labels.val is not None, frame=frame, facts=known,
+        names=data.names,
     )  # fmt: skip
     sizes = Sizes(
         n_all, m_all, len(dict.fromkeys(data.columns)), data.z_train.shape[1],
@@ -268,20 +271,26 @@ def _labels(
     if len(np.unique(old)) < 2:
         return OfLabels()
     fitted = cross_fit(z[0], old, z[1], classes=len(labels.names), generator=generator)
-    surprise, loss = fitted.surprise(old, new), fitted.wrong(old, new)
-    told = [surprise, loss]
-    if user is not None:
-        told.append(loss := wrong_by(*user, rows, fitted.fold))
-    f, f_val = (np.stack(side, axis=1) for side in zip(*told, strict=True))
+    surprise, wrong = fitted.surprise(old, new), fitted.wrong(old, new)
+    loss = wrong if user is None else wrong_by(*user, rows, fitted.fold)
     noise, suspects = look_for_noise(
         fitted, old, new, inside, names=labels.names, row_numbers=place[rows[0]]
     )
     test, cost = None, None
     if inside.sum() >= FEWEST:
-        expected = expected_of(z[0], f, z[1][inside], generator)
-        test = label_test(odds, (f, f_val[inside]), expected, generator)
-        last = expected[0][:, -1], expected[1][:, -1]
+        n = len(old)
+
+        def both(pair: tuple[Floats, Floats]) -> Floats:
+            """Training rows and validation rows inside."""
+            return np.concatenate([pair[0], pair[1][inside]])
+
+        f = np.column_stack([both(wrong), both(loss)])
+        hoped = expected_of(both(z), f, generator, np.arange(len(f)) < n)
+        left = unexplained(both(z), both(fitted.sureness()), both(surprise), generator)
+        left = np.column_stack([left, f[:, 0] - hoped[:, 0]])
+        test = label_test(odds, (left[:n], left[n:]), generator)
         name = "A forest" if user is None else type(user[0]).__name__
+        last = hoped[:n, 1], hoped[n:, 1]
         cost = cost_of_shift(loss, last, odds[0], inside, generator, model=name)
     return OfLabels(test, ([surprise[0]], [surprise[1]]), noise, suspects, cost)
 
@@ -296,26 +305,12 @@ def _groups(groups: Any, n: int, name: str) -> NDArray[Any] | None:
     return names
 
 
-def _sample(
-    n: int,
-    most: int,
-    generator: np.random.Generator,
-    label: Ints | None = None,
-    groups: NDArray[Any] | None = None,
-) -> Ints:
-    """Rows in random order, so that any beginning of them is a sample too; one of each group.
-
-    With labels, the first row of every class that was not drawn comes last: a class so rare must
-    not look as if it were not there.
-    """
+def _sample(n: int, most: int, generator: np.random.Generator, groups: NDArray[Any] | None) -> Ints:
+    """Rows in random order, so that any beginning of them is a sample too; one of each group."""
     rows = generator.permutation(n)
     if groups is not None:
         rows = rows[np.sort(np.unique(groups[rows], return_index=True)[1])]
-    rows = rows[:most]
-    if label is None or len(rows) == n:
-        return rows
-    value, first = np.unique(label, return_index=True)
-    return np.concatenate([rows, first[~np.isin(value, label[rows])]])
+    return rows[:most]
 
 
 def _once(z: Floats) -> Ints:
@@ -325,11 +320,9 @@ def _once(z: Floats) -> Ints:
     return np.sort(np.unique(row_key(z), return_index=True)[1])
 
 
-def _split(
-    data: Data, train: Ints, val: Ints, generator: np.random.Generator
-) -> tuple[SupportSplitter, SupportSplit, Floats]:
+def _split(data: Data, train: Ints, val: Ints) -> tuple[SupportSplitter, SupportSplit, Floats]:
     """The splitter, the split as fits have it, and its p-values without labels."""
-    splitter = SupportSplitter(random_state=int(generator.integers(2**31)))
+    splitter = usual_splitter(len(train))
     labels = data.labels
     numbers = data.z_train[train].astype(np.float32)
     splitter.fit(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from scipy.stats import binom, hypergeom, ks_2samp
 
-from giw.diagnosis.findings import BY_CHANCE, FACTS, Finding
+from giw.diagnosis.findings import FACTS, Finding
 from giw.tables.table import Column, Table, is_number, missing_in
 
 FACTORS = tuple(sign * power for power in (1, 2, 3) for sign in (1, -1))  # of ten
@@ -43,15 +43,25 @@ def facts(
     y, y_val : array of shape (n,) and (m,), optional
         Labels.
     level : float, default=0.01
-        Ranges left, copies and other units are told where chance does so in fewer than this share
-        of tables, over all columns. New categories and missing values are always told, and called
-        what chance leads one to expect where they are.
+        Chance finds each kind of fact in fewer than this share of tables, over all columns. New
+        categories and missing values are always told, and called what chance leads one to expect
+        where they are.
     """
     shared = [name for name in train.names if name in val.columns]
+    dates = {name: (name in train.dates, name in val.dates) for name in shared}
     found = [*_missing_columns(train, val), *_new_classes(y, y_val)]
     for name in shared:
-        found += _of_column(name, train.columns[name], val.columns[name], level / len(shared))
+        columns = train.columns[name], val.columns[name]
+        found += _of_column(name, *columns, level / len(shared), dates[name])
     found += _duplicates(train, val, shared, level)
+    sides = [train.columns[name] for name in shared]
+    of_text = sum(column.dtype == object for column in sides) + (y is not None)
+    questions = {"new class": of_text, "new category": of_text}
+    questions |= dict.fromkeys(("newly missing", "constant"), len(shared))
+    found = [
+        replace(f, found=f.p_value * questions[f.kind] <= level) if f.kind in questions else f
+        for f in found
+    ]
 
     def gravity(fact: Finding) -> tuple[bool, int, int]:
         return not fact.found, FACTS.index(fact.kind), -fact.val_rows
@@ -98,13 +108,19 @@ def date_format(words: NDArray[Any]) -> str:
     return ""
 
 
-def _whole(kind: str, name: str, text: str, n: int = 0, m: int = 0, factor: float = 1.0) -> Finding:
-    """A fact of a whole column."""
-    return Finding(kind, name, text, found=True, val_rows=m, train_rows=n, factor=factor)
+def _whole(kind: str, name: str, text: str, **more: Any) -> Finding:
+    """A fact of a whole column, which is left out of the comparison if not said otherwise."""
+    return Finding(kind, name, text, found=True, **{"aside": True, **more})
 
 
 def _of_rows(
-    kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0
+    kind: str,
+    column: str | None,
+    text: str,
+    rows: Bools,
+    p_value: float,
+    expected: float = 0.0,
+    aside: bool = False,
 ) -> Finding:
     """A fact of some validation rows, with what chance has to do with it.
 
@@ -114,16 +130,23 @@ def _of_rows(
     if expected >= 0.1:
         text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
     return Finding(
-        kind, column, f"{text}.", p_value, p_value <= BY_CHANCE, float(rows.mean()),
-        val_rows=int(rows.sum()), rows=tuple(np.flatnonzero(rows).tolist()), expected=expected,
+        kind, column, f"{text}.", p_value, True, float(rows.mean()), val_rows=int(rows.sum()),
+        rows=tuple(np.flatnonzero(rows).tolist()), expected=expected, aside=aside,
     )  # fmt: skip
 
 
 def _missing_columns(train: Table, val: Table) -> Iterator[Finding]:
     for name in dict.fromkeys([*train.names, *val.names]):
-        if name not in train.columns or name not in val.columns:
-            here, there = ("training", "validation")[:: 1 if name in train.columns else -1]
-            text = f"Column {name!r} is in the {here} table and not in the {there} table."
+        here, there = (
+            name in table.columns and not missing_in(table.columns[name]).all()
+            for table in (train, val)
+        )
+        if here != there:
+            has, lacks = ("training", "validation")[:: 1 if here else -1]
+            if name in train.columns and name in val.columns:
+                text = f"Column {name!r} is empty in the {lacks} table and not in the {has} table."
+            else:
+                text = f"Column {name!r} is in the {has} table and not in the {lacks} table."
             yield _whole("missing column", name, text)
 
 
@@ -136,44 +159,52 @@ def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator
         yield _of_rows("new class", None, text, y_val == label, p_value, expected)
 
 
-def _of_column(name: str, train: Column, val: Column, level: float) -> Iterator[Finding]:
+def _of_column(
+    name: str, train: Column, val: Column, level: float, dates: tuple[bool, bool]
+) -> Iterator[Finding]:
     gone, val_gone = missing_in(train), missing_in(val)
+    there, val_there = train[~gone], val[~val_gone]
+    if not len(there) or not len(val_there) or _infinite(there) or _infinite(val_there):
+        return  # of infinite numbers the encoder says what is wrong
     if val_gone.any() and not gone.any():
         p_value = all_by_chance(int(val_gone.sum()), len(train), len(val))
         text = f"Column {name!r} is missing in … and in no training row"
         yield _of_rows("newly missing", name, text, val_gone, p_value)
-    there, val_there = train[~gone], val[~val_gone]
-    if not len(there) or not len(val_there):
-        return
-    if (train.dtype == object) != (val.dtype == object):
+    formats = [
+        "2024-12-31" if is_date else date_format(side) if side.dtype == object else ""
+        for side, is_date in zip((there, val_there), dates, strict=True)
+    ]
+    if all(formats) and formats[0] != formats[1]:
+        text = f"Dates in column {name!r} are written like {formats[0]} in training and like "
+        yield _whole("date format", name, f"{text}{formats[1]} in validation.")
+    elif (train.dtype == object) != (val.dtype == object):
         words, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
         text = f"Column {name!r} holds text in the {words} table and numbers in the {number} table"
-        yield _whole("type", name, f"{text}, and is compared no further.", len(train), len(val))
+        yield _whole("type", name, f"{text}, and is compared no further.")
     elif len(set(there.tolist())) == 1 and (val_there != there[0]).any():
         rows = ~val_gone & (val != there[0])
         value = there[0] if train.dtype == object else f"{there[0]:g}"
         p_value = all_by_chance(int(rows.sum()), len(there), len(val_there))
         text = f"Column {name!r} is {value} in every training row and differs in …"
-        yield _of_rows("constant", name, text, rows, p_value)
+        # where it tells the two tables apart, nothing else could be compared
+        aside = bool(rows.all())
+        yield _of_rows("constant", name, text, rows, p_value, aside=aside)
+    elif train.dtype == object and formats[0]:
+        yield _timestamp(name, "dates", np.zeros(len(val), dtype=bool), aside=True)
     elif train.dtype == object:
         yield from _of_text(name, there.astype(str), val, val_gone)
     else:
-        yield from _of_numbers(name, there, val, val_gone, level)
+        yield from _of_numbers(name, there, val, val_gone, level, all(dates))
+
+
+def _infinite(column: Column) -> bool:
+    return column.dtype != object and bool(np.isinf(column).any())
 
 
 def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Finding]:
-    words = val[~val_gone].astype(str)
-    n, m = len(train), len(words)
-    before, after = date_format(train), date_format(words)
-    if before and after and before != after:
-        text = f"Dates in column {name!r} are written like {before} in training and like {after} "
-        yield _whole("date format", name, f"{text}in validation.", n, m)
-    if before or after:
-        yield _timestamp(name, "dates", "the weekday", n, m)
-        return
     known = set(train.tolist())
-    if len(known) == n >= 20:
-        yield _identifier(name, "another text in every training row", n, m)
+    if len(known) == len(train) >= 20:
+        yield _identifier(name, "another text in every training row")
         return
     fresh = ~val_gone & ~np.isin(val.astype(str), list(known))
     if fresh.any():
@@ -181,44 +212,52 @@ def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> It
         shown = ", ".join(map(repr, new[:3])) + " and others" * (len(new) > 3)
         noun = f"Category {shown}" if len(new) == 1 else f"{len(new)} categories ({shown})"
         text = f"{noun} of column {name!r} {'is' if len(new) == 1 else 'are'} in … and in no "
-        expected, p_value = new_by_chance(train.tolist(), words.tolist())
+        expected, p_value = new_by_chance(train.tolist(), val[~val_gone].tolist())
         yield _of_rows("new category", name, f"{text}training row", fresh, p_value, expected)
 
 
 def _of_numbers(
-    name: str, train: Column, val: Column, val_gone: Bools, level: float
+    name: str, train: Column, val: Column, val_gone: Bools, level: float, dates: bool
 ) -> Iterator[Finding]:
     there = val[~val_gone]
-    n, m = len(train), len(there)
+    both = np.concatenate([train, there])
+    whole, span = len(train) >= 20 and bool(np.all(both == np.rint(both))), float(np.ptp(both))
+    seconds = any(unit < both.min() and both.max() < 2 * unit for unit in (1e9, 1e12))
+    digits = both.max() < 1e18 and date_format(train.astype(np.int64).astype(str))
+    out, chance = _beyond(train, val, level)
+    if dates or (whole and (seconds or digits)):
+        what = "dates" if dates else "moments in time"
+        yield _timestamp(name, what, out, aside=bool(out.any()))
+        return
+    # whole numbers at random would repeat: that n do not has a chance of exp(-n² / 2 span)
+    names = all(len(np.unique(side)) == len(side) for side in (train, there))
+    if whole and names and np.exp(-(len(train) ** 2 + len(there) ** 2) / 2 / max(span, 1)) < level:
+        yield _identifier(name, "another whole number in every row")
+        return
     power = _power_of_ten(train, there, level)
     if power:
         size = "larger" if power > 0 else "smaller"
         text = f"Column {name!r} is {10 ** abs(power):,} times {size}"
         text += " in validation than in training, and alike otherwise: another unit"
         text += ", or percent and shares" * (abs(power) == 2)
-        yield _whole("unit", name, f"{text}.", n, m, factor=10.0**power)
-    else:
-        yield from _range(name, train, val, val_gone, level)
-    both = np.concatenate([train, there])
-    if n < 20 or np.any(both != np.rint(both)):
-        return
-    least, most = both.min(), both.max()
-    seconds = any(unit < least and most < 2 * unit for unit in (1e9, 1e12))
-    if seconds or (most < 1e18 and date_format(train.astype(np.int64).astype(str))):
-        yield _timestamp(name, "moments in time", "the hour", n, m)
-    elif len(np.unique(both)) == len(both) and most - least < 10 * len(both):
-        yield _identifier(name, "another whole number in every row", n, m)
+        yield _whole("unit", name, f"{text}.", factor=10.0**power, aside=False)
+    elif out.any():
+        text = f"Column {name!r} lies outside the range of training ({train.min():g} to "
+        yield _of_rows("range", name, f"{text}{train.max():g}) in …", out, chance)
 
 
-def _timestamp(name: str, what: str, instead: str, n: int, m: int) -> Finding:
-    text = f"Column {name!r} holds {what}: later rows have values that training cannot have. "
-    text += f"Derive what repeats, such as {instead}, or leave it out."
-    return _whole("timestamp", name, text, n, m)
+def _timestamp(name: str, what: str, out: Bools, aside: bool) -> Finding:
+    rows = tuple(np.flatnonzero(out).tolist())
+    told = "later rows will have others than training"
+    if rows:
+        told = f"{len(rows):,} of {len(out):,} validation rows have others than training can have"
+    text = f"Column {name!r} holds {what}: {told}."
+    return _whole("timestamp", name, text, rows=rows, val_rows=len(rows), aside=aside)
 
 
-def _identifier(name: str, what: str, n: int, m: int) -> Finding:
-    text = f"Column {name!r} has {what}: it names rows and says nothing of new ones. Leave it out."
-    return _whole("identifier", name, text, n, m)
+def _identifier(name: str, what: str) -> Finding:
+    text = f"Column {name!r} has {what}: it names rows and says nothing of new ones."
+    return _whole("identifier", name, text)
 
 
 def _power_of_ten(train: Column, val: Column, level: float) -> int:
@@ -232,20 +271,16 @@ def _power_of_ten(train: Column, val: Column, level: float) -> int:
     return best if alike else 0
 
 
-def _range(
-    name: str, train: Column, val: Column, val_gone: Bools, level: float
-) -> Iterator[Finding]:
-    """Values beyond the training rows' least and largest, where chance does not explain them."""
-    n, m = len(train), int((~val_gone).sum())
-    out, chance = np.zeros(len(val), dtype=bool), []
-    for side in (~val_gone & (val < train.min()), ~val_gone & (val > train.max())):
+def _beyond(train: Column, val: Column, level: float) -> tuple[Bools, float]:
+    """Rows beyond the training rows' least and largest, where chance does not explain them."""
+    n, m = len(train), int((~missing_in(val)).sum())
+    out, chance = np.zeros(len(val), dtype=bool), [1.0]
+    for side in (val < train.min(), val > train.max()):  # a missing value is neither
         p_value = all_by_chance(int(side.sum()), n, m)
         if p_value < level / 2:
             out |= side
             chance.append(p_value)
-    if out.any():
-        text = f"Column {name!r} lies outside the range of training ({train.min():g} to "
-        yield _of_rows("range", name, f"{text}{train.max():g}) in …", out, min(chance))
+    return out, min(chance)
 
 
 def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Iterator[Finding]:

@@ -9,23 +9,20 @@ import numpy as np
 
 NBSP = "\u00a0"  # a number and its unit stay on one line
 FACTS = (
-    "missing column", "type", "unit", "date format", "new class", "new category", "newly missing",
-    "constant", "range", "duplicates", "timestamp", "identifier",
+    "missing column", "type", "date format", "unit", "timestamp", "new class", "new category",
+    "newly missing", "constant", "range", "duplicates", "identifier",
 )  # fmt: skip
 REPAIR = FACTS[:4]  # to be seen to before anything else is compared
-UNSEEN = ("new class", "new category")
-BY_CHANCE = 0.05  # p-value above which a fact is no news
+UNSEEN = FACTS[5:9]
 QUESTIONS = {
     "outside": "do rows lie outside the training data?",
-    "unseen": "are classes or categories unseen in training beyond chance?",
     "covariate": "do the features look different?",
     "class prior": "do class shares differ?",
     "within class": "do the features look different within a class?",
     "label": "do equal features get other labels?",
 }
-# shares of the joint error: few rows of an unseen category are a sharp finding, and rows outside
-# show in the features too
-WEIGHTS = {"unseen": 2.0, "outside": 0.5}
+WEIGHTS = {"outside": 0.5}  # of the joint error: rows outside show in the features too
+LEVEL = 0.03  # of the questions together; facts have the rest of 5 %
 
 
 @dataclass(frozen=True)
@@ -35,9 +32,9 @@ class Finding:
     Attributes
     ----------
     kind : str
-        Of a fact: "missing column", "type", "unit", "date format", "new class", "new category",
-        "newly missing", "constant", "range", "duplicates", "timestamp" or "identifier". Of a test:
-        "outside", "unseen", "covariate", "class prior", "label" or "within class".
+        Of a fact: "missing column", "type", "date format", "unit", "timestamp", "new class",
+        "new category", "newly missing", "constant", "range", "duplicates" or "identifier". Of a
+        test: "outside", "covariate", "class prior", "label" or "within class".
     column : str or None
         The column it is about; None for the label, for whole rows and for tests.
     text : str
@@ -45,8 +42,9 @@ class Finding:
     p_value : float
         How often random parts of one table show as much; 0 where chance has no say.
     found : bool
-        Of a fact: whether its p-value is at most 5 %. Of a test: whether it is below 5 % after
-        Holm's correction for all questions (within a class, which tells kinds apart: below 1 %).
+        Of a fact: whether chance explains it in fewer than 1 % of tables. Of a test: whether it is
+        below 3 % after Holm's correction for all questions (within a class, which tells kinds
+        apart: below 1 %).
     effect : float
         Share of validation rows that show it; of a test of features, class shares or labels, at
         least about this share would have to be exchanged or relabelled.
@@ -60,6 +58,8 @@ class Finding:
         Rows that chance puts there, of an unseen class or category.
     factor : float
         By which validation is larger, of another unit.
+    aside : bool
+        Whether the column is left out of the comparison.
     """
 
     kind: str
@@ -74,11 +74,24 @@ class Finding:
     rows: tuple[int, ...] = ()
     expected: float = 0.0
     factor: float = 1.0
+    aside: bool = False
 
     @property
     def is_fact(self) -> bool:
         """Whether it was counted and not tested."""
         return self.kind in FACTS
+
+    @property
+    def is_news(self) -> bool:
+        """Whether its rows have something that training never has, beyond chance."""
+        return self.found and self.kind in UNSEEN and not self.aside
+
+    @property
+    def to_repair(self) -> bool:
+        """Whether the column needs care before tables are compared or a model is fitted."""
+        if self.kind in ("timestamp", "constant"):
+            return self.aside and self.val_rows > 0
+        return self.kind in REPAIR
 
 
 def a_test(
@@ -99,7 +112,7 @@ def a_test(
     )  # fmt: skip
 
 
-def holm(tests: Sequence[Finding], *, level: float = 0.05) -> list[Finding]:
+def holm(tests: Sequence[Finding], *, level: float = LEVEL) -> list[Finding]:
     """Mark what is found, at a joint error of ``level`` (Holm's step-down procedure, weighted)."""
     weight = np.array([WEIGHTS.get(test.kind, 1.0) for test in tests])
     left = weight.sum()
@@ -115,7 +128,7 @@ def holm(tests: Sequence[Finding], *, level: float = 0.05) -> list[Finding]:
 def in_words(test: Finding) -> Finding:
     """The test with its sentence."""
     question, (low, high) = QUESTIONS[test.kind], test.interval
-    least = "at least " * (test.kind not in ("outside", "unseen"))
+    least = "at least " * (test.kind != "outside")
     size = f"Yes, {least}{percent(test.effect)} of rows ({percent(low)} to {percent(high)})"
     told = f"{question[0].upper()}{question[1:]} {size if test.found else 'Not shown'}"
     return replace(test, text=f"{told}, {p_in_words(test.p_value)}.")

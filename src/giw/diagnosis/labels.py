@@ -54,6 +54,15 @@ class CrossFitted:
         model = val % len(self.val)
         return 1 - self.train[train, label_train], 1 - self.val[model, val, label_val]
 
+    def sureness(self) -> tuple[Floats, Floats]:
+        """The largest probability and the sum of all squared, by that model, (n, 2) and (m, 2)."""
+        val = np.arange(self.val.shape[1])
+        train, own = (
+            np.stack([p.max(axis=1), np.square(p).sum(axis=1)], axis=1)
+            for p in (self.train, self.val[val % len(self.val), val])
+        )
+        return train, own
+
     def wrong(self, label_train: Ints, label_val: Ints) -> tuple[Floats, Floats]:
         """Whether the likeliest label is another, (n,) and, on average over the models, (m,)."""
         train, val = self.train.argmax(axis=1), self.val.argmax(axis=2)  # (n,), (folds, m)
@@ -125,18 +134,15 @@ def twins(z_train: Floats, z_val: Floats) -> Ints:
 
 def label_test(
     odds: tuple[Floats, Floats],
-    f: tuple[Floats, Floats],
-    expected: tuple[Floats, Floats],
+    left: tuple[Floats, Floats],
     generator: np.random.Generator,
 ) -> Finding | None:
     r"""Are labels more, or less, surprising than those of training rows with the same features?
 
-    The first column of ``f`` is the surprise: one minus the probability that a model fitted to
-    *other* training rows gives to a row's label; the second one says whether that model would have
-    said another. With :math:`d = 1` for validation rows and 0 for training rows,
+    The surprise f of a row is one minus the probability of its label, by a model of *other*
+    training rows. With :math:`d = 1` for validation rows and 0 for training rows,
     :math:`\hat e(x)` the chance of being a validation row, from ``odds``, and :math:`\hat\mu(x)`
-    a regression of the surprise on the features, both from rows other than the one they are asked
-    about, the test takes
+    a regression of the surprise on the features, the test takes
 
     .. math:: T = \sum_i (d_i - \hat e(x_i)) (f_i - \hat\mu(x_i)) .
 
@@ -151,23 +157,28 @@ def label_test(
     training rows weighted to have their features, both after the regression. Only rows inside the
     training support belong here: elsewhere training has no labels to compare with.
 
+    Parameters
+    ----------
+    odds : arrays of shape (n,) and (m,)
+    left : arrays of shape (n, 2) and (m, 2)
+        What the regression leaves of the surprise, and of whether a label is wrong.
+    generator : numpy generator
+
     References
     ----------
     .. [1] Shah and Peters, Annals of Statistics 48:1514-1538, 2020.
     .. [2] Candès, Fan, Janson and Lv, JRSS B 80:551-577, 2018.
     """
-    n, m = (len(side) for side in f)
+    (n, _), (m, _) = (side.shape for side in left)
     if min(n, m) < FEWEST:
         return None
-    there, here = f[0] - expected[0], f[1] - expected[1]  # (n, k), (m, k)
     is_val = np.repeat([0.0, 1.0], [n, m])
     chance = calibrated(np.concatenate(odds), is_val)
-    left = np.concatenate([there[:, 0], here[:, 0]])  # (n + m,)
-    p_value = redrawn_p_value(is_val, chance, left, generator)
-    share = shares(odds[0])
-    base = float(share @ there[:, 1])
-    effect = abs(float(here[:, 1].mean()) - base)
-    error = np.sqrt(here[:, 1].var(ddof=1) / m + np.sum(np.square(share * (there[:, 1] - base))))
+    p_value = redrawn_p_value(is_val, chance, np.concatenate(left)[:, 0], generator)
+    (there, here), share = (side[:, 1] for side in left), shares(odds[0])
+    base = float(share @ there)
+    effect = abs(float(here.mean()) - base)
+    error = np.sqrt(here.var(ddof=1) / m + np.sum(np.square(share * (there - base))))
     return a_test("label", effect, float(error), p_value, rows=(n, m))
 
 
@@ -211,31 +222,43 @@ def redrawn_p_value(
 
 
 def expected_of(
-    z_train: Floats, f_train: Floats, z_val: Floats, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """What training rows with the same features have, by rows of other blocks, (n, k), (m, k).
-
-    A validation row is asked of one model, as a training row is: the mean of all would have less
-    noise, and the two sides could be told apart by that.
-    """
-    n, m = len(z_train), len(z_val)
-    block, val_block = generator.permutation(n) % BLOCKS, generator.permutation(m) % BLOCKS
-    expected, expected_val = np.empty((n, f_train.shape[1])), np.empty((m, f_train.shape[1]))
-    # of few features all, or trees are too coarse
-    tried = min(1.0, max(0.3, 10 / z_train.shape[1]))
+    z: Floats,  # (N, d)
+    f: Floats,  # (N, k)
+    generator: np.random.Generator,
+    learn: Bools | None = None,  # (N,)
+) -> Floats:  # (N, k)
+    """What rows with the same features have, by other rows; of those in ``learn``, if given."""
+    block = generator.permutation(len(z)) % BLOCKS
+    expected = np.empty(f.shape)
+    tried = min(1.0, max(0.3, 10 / z.shape[1]))  # of few features all, or trees are too coarse
     for number in range(BLOCKS):
-        rest, rows, val_rows = block != number, block == number, val_block == number
-        seed = int(generator.integers(2**31))
+        rest = (block != number) & (True if learn is None else learn)
         # a least size of leaves would make these trees give up: they try one random cut per feature
         forest = ExtraTreesRegressor(
-            30, min_samples_split=10, max_depth=14, max_features=tried, random_state=seed
-        )
-        forest.fit(z_train[rest], f_train[rest])
-        if rows.any():
-            expected[rows] = forest.predict(z_train[rows])
-        if val_rows.any():
-            expected_val[val_rows] = forest.predict(z_val[val_rows])
-    return expected, expected_val
+            30, min_samples_split=10, max_depth=14, max_features=tried,
+            random_state=int(generator.integers(2**31)),
+        ).fit(z[rest], f[rest].squeeze())  # fmt: skip
+        if (block == number).any():
+            expected[block == number] = forest.predict(z[block == number]).reshape(-1, f.shape[1])
+    return expected
+
+
+def unexplained(
+    z: Floats,  # (N, d)
+    sure: Floats,  # (N, 2)
+    surprise: Floats,  # (N,)
+    generator: np.random.Generator,
+) -> Floats:  # (N,)
+    """What is left of the surprise after the models' own sureness and the features.
+
+    Rows of both sides say what to expect, so that it does not depend on which side a row is from.
+    Sureness comes first: where training rows are few the models of different rows differ, each
+    less sure of the very rows that it lacks.
+    """
+    left = surprise[:, None]
+    for features in (sure, z):
+        left = left - expected_of(features, left, generator)
+    return left[:, 0]
 
 
 # What it costs ------------------------------------------------------------------------------------

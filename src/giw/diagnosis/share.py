@@ -69,9 +69,12 @@ def support_share(
     low = binomial_interval(int((p_value > lower_from).sum()), m, tail)[0] / (1 - lower_from)
     high = binomial_interval(int((p_value > upper_from).sum()), m, tail)[1] / (1 - upper_from)
     # rows on the list of outside rows count, whatever all the others look like
-    listed = (1 - fdr) * len(outside_list(split, fdr)) / m
-    share = min(1.0 - listed, 2 * float((p_value > 0.5).mean()))
+    listed = len(outside_list(split, fdr))
+    share = min(1.0 - (1 - fdr) * listed / m, 2 * float((p_value > 0.5).mean()))
     high = min(1.0, high)
+    # were all outside rows listed, which rows were drawn would still be random; p-values that are
+    # tied, as where few values differ, are larger than evenly spread ones, and low with them
+    low = min(low, binomial_interval(m - listed, m, tail)[0])
     return SupportShare(share, (min(low, share, high), max(high, share)))
 
 

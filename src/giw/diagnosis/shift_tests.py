@@ -6,15 +6,12 @@ have to be exchanged before the difference could no longer be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom, norm, rankdata
 
-from giw.diagnosis.findings import UNSEEN, Finding, a_test
+from giw.diagnosis.findings import Finding, a_test
 from giw.diagnosis.membership import BLOCKS, judged_by_the_past
-from giw.diagnosis.share import binomial_interval
 
 FEWEST = 8  # validation rows below which nothing is tested
 DRAWS = 2_000  # of the permutation tests
@@ -154,17 +151,6 @@ def outside_test(p_value: Floats, n: int, interval: tuple[float, float], listed:
         k = int((p_value <= (r + 1 + 1e-9) / (n + 1)).sum())
         chance.append(float(hypergeom.sf(k - 1, n + m, m, r + k)))
     return a_test("outside", listed / m, 0.0, 3 * min(chance), rows=(n, m), interval=interval)
-
-
-def unseen_test(known: Sequence[Finding], n: int, m: int, questions: int) -> Finding:
-    """Are there more rows of unseen classes or categories than chance puts there?
-
-    The least p-value of such a fact times the number of columns of text and labels.
-    """
-    facts = [f for f in known if f.kind in UNSEEN]
-    k = len({row for f in facts for row in f.rows})
-    p_value = min([1.0, *(questions * f.p_value for f in facts)])
-    return a_test("unseen", k / m, 0.0, p_value, rows=(n, m), interval=binomial_interval(k, m))
 
 
 def class_count_test(

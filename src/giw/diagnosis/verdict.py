@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from giw.diagnosis.case import CaseVerdict
-from giw.diagnosis.findings import REPAIR, UNSEEN, Finding, counted, percent
+from giw.diagnosis.findings import Finding, counted, percent
 from giw.diagnosis.labels import LabelNoise
 
 FEW_EFFECTIVE = 0.1  # share of the training rows below which weights are fragile
@@ -62,17 +62,19 @@ def recommend(
     case: CaseVerdict,
     outside: float,
     n_outside_rows: int,
+    n_new_rows: int = 0,
     effective_share: float = 1.0,
     noise: LabelNoise | None = None,
 ) -> Recommendation:
     """Weigh the findings: what is certain first, then what training cannot show, then the rest.
 
     Coverage is claimed only if the upper bound of the share outside is below the materiality, no
-    row is listed as outside and no class or category is unseen.
+    row is listed as outside and no class or category is unseen. ``n_new_rows`` of the rows listed
+    have something that training never has, which facts tell already.
     """
-    repairs, news = [f for f in findings if f.kind in REPAIR], news_among(findings)
+    repairs, news = [f for f in findings if f.to_repair], [f for f in findings if f.is_news]
     told = [fact.text.removesuffix(".") for fact in (*repairs, *news)]
-    listed = n_outside_rows - len({row for fact in news for row in fact.rows})
+    listed = n_outside_rows - n_new_rows
     low, high = case.val_outside
     if listed > 0 and low >= case.materiality:
         told.append(f"about {percent(outside)} of the test distribution lies outside the training "
@@ -114,13 +116,6 @@ def recommend(
     )  # fmt: skip
 
 
-def news_among(findings: Sequence[Finding]) -> list[Finding]:
-    """Unseen classes and categories, if there are more than chance explains."""
-    if not any(f.kind == "unseen" and f.found for f in findings):
-        return []
-    return [f for f in findings if f.kind in UNSEEN and f.found]
-
-
 SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
 SIMPLER = 10.0  # by which class shares, which have the fewest parameters, are the likelier kind
 REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
@@ -148,9 +143,14 @@ def what_shifted(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _repair(fact: Finding) -> str:
-    if fact.kind == "missing column":
-        return f"First add column {fact.column!r} to the other table, or leave it out."
-    return f"First write column {fact.column!r} in the same way in both tables."
+    name = repr(fact.column)
+    return {
+        "missing column": f"First add column {name} to the other table, or leave it out.",
+        "unit": f"First bring column {name} to one unit.",
+        "constant": f"First leave out column {name}.",
+        "timestamp": f"First derive what repeats from column {name}, such as the hour or the "
+        "weekday, or leave it out.",
+    }.get(fact.kind, f"First write column {name} in the same way in both tables.")
 
 
 def _next_steps(
@@ -208,6 +208,7 @@ def python_code(
     val_labels: bool,
     frame: bool,
     facts: Sequence[Finding] = (),
+    names: Sequence[str] = (),
 ) -> str:
     """Lines that train as advised, with boosted trees and an encoder where there is text.
 
@@ -223,9 +224,19 @@ def python_code(
         Whether the tables are data frames.
     facts : sequence of Finding
         Columns of another unit are converted, and those that cannot be compared are left out.
+    names : sequence of str
+        Of the columns, where tables are arrays.
     """
     if not labels:
         return ""
+    lost = [f.column for f in facts if f.aside]
+    before = [f"X, X_val = (t.drop(columns={lost}, errors='ignore') for t in (X, X_val))"]
+    before = before * bool(lost)
+    before += [f"X_val = X_val.assign(**{{{f.column!r}: X_val[{f.column!r}] / {f.factor:g}}})"
+               for f in facts if f.kind == "unit"]  # fmt: skip
+    if before and not frame:
+        before = [f"X, X_val = (pd.DataFrame(t, columns={list(names)}) for t in (X, X_val))",
+                  *before]  # fmt: skip
     weighted = remedy in ("giw", "weighting")
     fit = ["model.fit(X, y)"]
     if remedy == "class weights":
@@ -237,13 +248,8 @@ def python_code(
         more = ", y_val=y_val" * val_labels
         fit = ["model = giw.ReweightedClassifier(model)", f"model.fit(X, y, X_val=X_val{more})"]
     elif val_labels:
-        rows = "pd.concat" if frame else "np.concatenate"
+        rows = "pd.concat" if frame or before else "np.concatenate"
         fit = ["model.fit(", f"    {rows}([X, X_val]),", "    np.concatenate([y, y_val]),", ")"]
-    lost = [f.column for f in facts if f.kind in ("missing column", "type")]
-    before = [f"X, X_val = (t.drop(columns={lost}, errors='ignore') for t in (X, X_val))"]
-    before = before * bool(lost and frame)
-    before += [f"X_val = X_val.assign(**{{{f.column!r}: X_val[{f.column!r}] / {f.factor:g}}})"
-               for f in facts if f.kind == "unit" and frame]  # fmt: skip
     model = ["model = HistGradientBoostingClassifier()"]
     imports = ["from sklearn.ensemble import HistGradientBoostingClassifier"]
     if text:
@@ -253,7 +259,7 @@ def python_code(
         model += ["encoder = Encoder().fit(X, X_val)",
                   "encode = FunctionTransformer(encoder.transform)",
                   "model = make_pipeline(encode, model)"]  # fmt: skip
-    used = "\n".join(fit)
+    used = "\n".join([*before, *fit])
     uses = {"giw": "import giw", "np": "import numpy as np", "pd": "import pandas as pd"}
     head = [line for name, line in uses.items() if f"{name}." in used]
     return "\n".join([*head, *imports, "", *before, *model, *fit])

@@ -18,6 +18,7 @@ from giw.support import SupportSplit, SupportSplitter
 from giw.tables import Encoder
 
 Vector = NDArray[np.float64]
+MOST_SPLIT = 10_000  # training rows among which neighbours are searched
 FEWEST_TRAINING_ROWS = 10  # fewer cannot tell inside from outside
 
 
@@ -111,14 +112,14 @@ class Encoded:
 def encode_and_split(
     X: Any,
     X_target: Any,
-    generator: np.random.Generator,
     *,
     y: NDArray[Any] | None = None,
     y_target: NDArray[Any] | None = None,
     splitter: SupportSplitter | None = None,
-    most: int = 10_000,
 ) -> Encoded:
     """Features of training and target rows, and which of the latter are inside.
+
+    Nothing is random here, so that whoever asks of the same tables has the same rows outside.
 
     Parameters
     ----------
@@ -126,8 +127,6 @@ def encode_and_split(
         Class labels of both; the split compares points of a class with each other.
     splitter : SupportSplitter, optional
         One with settings of its own, which is copied.
-    most : int, default=10000
-        Training rows that the splitter sees; more of them take longer.
     """
     encoder = Encoder().fit(X, X_target)
     z, z_target = encoder.transform(X), encoder.transform(X_target)
@@ -137,12 +136,29 @@ def encode_and_split(
     def seen(X: Any, z: Vector) -> dict[str, NDArray[Any]]:
         return {"numbers": z.astype(np.float32), "levels": encoder.level_counts(X)}
 
-    rows, seed = generator.permutation(len(z))[:most], int(generator.integers(2**31))
-    level = max(0.05, 1.5 / len(rows))
-    usual = SupportSplitter(level=level, most_held_out=1_000, random_state=seed)
-    splitter = usual if splitter is None else clone(splitter)
+    rows = rows_to_split(len(z), y)
+    splitter = usual_splitter(len(rows)) if splitter is None else clone(splitter)
     splitter.fit(seen(rows_of(X, rows), z[rows]), None if y is None else y[rows])
     return Encoded(encoder, z, z_target, splitter.split(seen(X_target, z_target), y_target))
+
+
+def rows_to_split(
+    n: int, y: NDArray[Any] | None = None, most: int = MOST_SPLIT
+) -> NDArray[np.int64]:
+    """The training rows that a splitter sees: at random, always the same, and some of every class.
+
+    A class so rare that none of it was drawn must not look as if it were not there.
+    """
+    rows = np.random.default_rng(0).permutation(n)[:most]
+    if y is None or len(rows) == n:
+        return rows
+    value, first = np.unique(y, return_index=True)
+    return np.concatenate([rows, first[~np.isin(value, y[rows])]])
+
+
+def usual_splitter(n: int) -> SupportSplitter:
+    """How fits, diagnoses and judgements split; of few training rows at a level they can reach."""
+    return SupportSplitter(level=max(0.05, 1.5 / n), random_state=0)
 
 
 def checked_tables(

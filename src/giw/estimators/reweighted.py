@@ -165,8 +165,8 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
             m = 0 if y_val is None else len(y_val)
             known = is_classifier(base) and m == len(target)
             encoded = encode_and_split(
-                X, target, generator, y=y if known else None, y_target=y_val if known else None,
-                splitter=self.splitter, most=3 * self.fold_rows,
+                X, target, y=y if known else None, y_target=y_val if known else None,
+                splitter=self.splitter,
             )  # fmt: skip
             self._say_split(encoded)
             self._say_units(base, encoded)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta, norm, t
 from sklearn.base import is_classifier
 
-from giw.checks import as_generator, as_labels, check_positive, warn_deprecated
+from giw.checks import as_labels, check_positive, warn_deprecated
 from giw.estimators.inputs import encode_and_split, row_hashes, same_columns, table_of
 
 Vector = NDArray[np.float64]
@@ -166,11 +166,10 @@ def estimate_risk(
     confidence : float, default=0.95
         Probability that the interval is meant to cover; more of it makes it wider.
     random_state : int, numpy generator or None, default=None
-        Seeds the random draws; None draws anew every time.
+        Without effect since 0.2: nothing is drawn.
     fitted_to_train, n_folds : deprecated
         Without effect since 0.2: training points do not enter the interval any more.
     """
-    generator = as_generator(random_state)
     if not hasattr(model, "predict") or isinstance(model, type):
         raise ValueError(f"model must be a fitted estimator with predict, got {model!r}")
     gone = {"fitted_to_train": fitted_to_train, "n_folds": n_folds}
@@ -183,7 +182,8 @@ def estimate_risk(
     notes = _refuse_known_rows(model, X_val)
     val_loss = measure(y_val, model.predict(X_val))
     found = risk_from_losses(val_loss, confidence=confidence, metric=metric)
-    inside = encode_and_split(X, X_val, generator).inside
+    known = {"y": y, "y_target": y_val} if classifies(model) else {}
+    inside = encode_and_split(X, X_val, **known).inside
     return replace(
         found, notes=notes, alpha=float(inside.mean()),
         inside_estimate=float(val_loss[inside].mean()) if inside.any() else None,

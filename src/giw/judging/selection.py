@@ -192,7 +192,7 @@ def label_first(
     n_points : int, default=20
         How many of them to choose.
     random_state : int, numpy generator or None, default=None
-        Seeds the random draws; None draws anew every time.
+        Without effect since 0.2: nothing is drawn.
     """
     X = table_of(X, "X")
     X_unlabelled = table_of(X_unlabelled, "X_unlabelled")
@@ -201,7 +201,7 @@ def label_first(
         raise ValueError(
             f"n_points must lie between 1 and {m}, the number of unlabelled points, got {n_points}"
         )
-    found = encode_and_split(X, X_unlabelled, as_generator(random_state))
+    found = encode_and_split(X, X_unlabelled)
     z, z_new, inside = found.z, found.z_target, found.inside
     unsure = np.full(m, 0.5)
     if hasattr(model, "predict_proba"):

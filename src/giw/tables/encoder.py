@@ -251,17 +251,6 @@ class Encoder(BaseEstimator):
                 counts[:, place[column.name]] = column.counts(self._values(column, table))
         return counts
 
-    def new_levels(self, X: Any) -> NDArray[np.bool_]:
-        """Where a row has a category that training never has, or newly lacks a value.
-
-        A value in a column that is empty in training is new, too.
-
-        Returns
-        -------
-        bool array of shape (m, columns)
-        """
-        return self.level_counts(X) == 0
-
     @property
     def feature_names_(self) -> list[str]:
         """A name for every feature."""

@@ -156,13 +156,15 @@ class TableFile:
             rows = pa.Table.from_batches(batches)
             others = [name for name in self.names if name not in self._kinds]
             frame = rows.select(others).to_pandas(ignore_metadata=True)
-            columns = dict(table_from_frame(frame, str(self.path)).columns)
+            table = table_from_frame(frame, str(self.path))
+            columns = dict(table.columns)
+            dates = (*table.dates, *(k for k, v in self._kinds.items() if v[0] == "dates"))
             for name, kinds in self._kinds.items():
                 cells = rows[name].combine_chunks().cast("string")
                 columns[name] = KINDS[kinds[0]](cells)  # type: ignore[assignment]  # no None
         # a few rows may count where the whole file does not, and the other way round
         names = [name for name in self.names if name in columns]
-        table = Table({name: columns[name] for name in names}, str(self.path))
+        table = Table({k: columns[k] for k in names}, str(self.path), dates=dates)
         return without_counter(table) if self._counts else table
 
     def _told(self) -> Any:

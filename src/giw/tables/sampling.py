@@ -138,8 +138,8 @@ def sample_file(
     if len(rare) > most_added:
         note = f"{path}: {len(rare) - most_added:,} rare values are not in the sample and count as"
         notes = (*notes, f"{note} never seen")
-    columns = {name: column[kept] for name, column in table.columns.items()}
-    return TableSample(columns, str(path), notes, False, rows[kept], file.total, counts)
+    some = {name: column[kept] for name, column in table.columns.items()}
+    return TableSample(some, str(path), notes, False, table.dates, rows[kept], file.total, counts)
 
 
 def _walked_through(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from difflib import get_close_matches
 from numbers import Number
 from typing import Any
@@ -33,12 +34,15 @@ class Table:
         What was done while reading that a person should know.
     unnamed : bool
         Whether columns came without names, as those of an array do, and count by their place.
+    dates : tuple of str
+        Columns that held dates.
     """
 
     columns: Mapping[str, Column]
     source: str = "table"
     notes: tuple[str, ...] = ()
     unnamed: bool = False
+    dates: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -98,12 +102,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 def table_from_frame(frame: Any, source: str = "table", *, unnamed: bool = False) -> Table:
     """A pandas data frame as a table."""
     columns: dict[str, Column] = {}
+    dates: list[str] = []
     for position, key in enumerate(frame.columns):
-        name = valid_text(key)
+        name, series = valid_text(key), frame.iloc[:, position]
         if name in columns:
             raise ValueError(f"{source} has two columns called {name!r}; rename one")
-        columns[name] = _from_series(frame.iloc[:, position], name, source)
-    table = Table(columns, source, unnamed=unnamed)
+        columns[name] = _from_series(series, name, source)
+        was_date = isinstance(next(iter(series.dropna()), None), str | date)  # or a time stamp
+        dates += [name] * (was_date and columns[name].dtype != object)
+    table = Table(columns, source, unnamed=unnamed, dates=tuple(dates))
     return without_counter(table) if counts_rows(columns.get(UNNAMED, np.empty(0))) else table
 
 
