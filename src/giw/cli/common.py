@@ -168,9 +168,13 @@ def wrapped(text: str) -> str:
     if sys.stdout is None or not sys.stdout.isatty():
         return text
     width = shutil.get_terminal_size().columns
+    lines = text.split("\n")
+    indents = [line[: len(line) - len(line.lstrip(" -"))].replace("-", " ") for line in lines]
     return "\n".join(
-        line if len(line) <= width else textwrap.fill(line, width, break_on_hyphens=False)
-        for line in text.split("\n")
+        textwrap.fill(line, width, break_on_hyphens=False, subsequent_indent=indent)
+        if len(line) > width
+        else line
+        for line, indent in zip(lines, indents, strict=True)
     )
 
 

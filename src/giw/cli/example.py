@@ -77,7 +77,7 @@ def example(
     Exit code 0 when the files are written, 2 for a mistake in the command.
     """
     if name is None:
-        listed = "\n".join(f"{known:<14}{story.text}" for known, story in STORIES.items())
+        listed = "\n".join(f"{known}\n  {story.text}" for known, story in STORIES.items())
         texts = {known: story.text for known, story in STORIES.items()}
         say(texts, f"{listed}\n\nNext: giw example NAME", as_json=as_json, quiet=False)
         return

@@ -87,7 +87,8 @@ def fit(
     Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input, 130
     after Ctrl-C.
     """
-    way_on = f"run the same command again to go on; {out} is as it was"
+    way_on = "run the same command again" + " to go on" * (model is Model.net)
+    way_on += f"; {out} is as it was" * out.exists()
     with one_line_errors("giw fit", way_on), torchrun_processes() as (rank, processes):
         if processes > 1 and model is not Model.net:
             raise ValueError(

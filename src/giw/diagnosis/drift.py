@@ -215,7 +215,7 @@ def _columns(
             continue
         is_share = names[j] != columns[j]
         told = [
-            float(np.mean(side) if is_share else np.median(side))
+            round(float(np.mean(side) if is_share else np.median(side)), 6)
             for side in (values[:, j] * unit[j] + center[j] for values in (old, new))
         ]
         found[columns[j]] = Drifted(

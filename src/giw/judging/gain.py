@@ -77,7 +77,7 @@ class Gain:
         """Two sentences."""
         listed = ", ".join(f"{name} {value:.2f}" for name, value in self.scores.items())
         low, high = self.gain_interval
-        by = f"{self.gain:+.2f} ({low:+.2f} to {high:+.2f})"
+        by = f"{self.gain:+.3f} ({low:+.3f} to {high:+.3f})"
         told = f"Gained over plain training: {by}."
         if not self.is_told:
             told = f"Plain training is as good, as far as {self.points} rows can tell: {by}."
