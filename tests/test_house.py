@@ -12,7 +12,7 @@ MOST = {
     "inner_numbers": 340,
     "weights": 1_500,
     "tables": 1_360,
-    "cli": 1_830,
+    "cli": 1_790,
     "support": 900,
 }
 

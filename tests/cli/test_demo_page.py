@@ -5,7 +5,7 @@ import pytest
 from tests.browser import DESK, PHONE, look_at
 
 from giw.cli.demo import demo_methods
-from giw.cli.demo_page import METHODS, demo_page, describe_curves, describe_split
+from giw.cli.demo_page import METHODS, demo_page
 from giw.pages.page import render_page
 from giw.pages.style import name_of
 
@@ -45,11 +45,14 @@ def test_the_methods_of_the_demo_all_have_an_explanation():
 
 
 def test_figures_in_words():
-    assert describe_split([0.01, 0.2, 0.3, 0.05], [0, 1, 0, 1], 0.05) == (
-        "Histogram of p-values. Of 2 points inside the training support 1 lie above the cut at "
-        "0.05; of 2 outside it 1 do."
+    values = example() | {"p_value": np.repeat([0.01, 0.2], [10, 30])}
+    pictures = [picture for section in demo_page(**values).sections for picture in section.pictures]
+    said = {picture.name: picture.alt for picture in pictures}
+    assert said["split"] == (
+        "Of 16 points inside the training support 6 lie above the cut at 0.05; of 24 outside it "
+        "24 do."
     )
-    assert describe_curves({"giw": [[0.25, 0.5], [0.75, 1.0]]}).endswith("GIW from 50.0 to 75.0 %.")
+    assert said["trials"].startswith("Mean test accuracy: Pooled 92.0 %, GIW 86.0 %")
 
 
 def test_facts_and_the_command_are_told():
@@ -95,8 +98,3 @@ def test_figures_fill_their_place_and_their_letters_can_be_read(seen, width):
         assert 340 <= across <= 620
         assert 0.3 < down / across < 1.0
     assert min(seen[width]["letters"]) >= 10  # CSS pixels, height of the line
-
-
-def test_what_is_folded_away_is_not_read_at_first(seen):
-    assert "Which mistake matters more?" in seen[DESK]["words"]
-    assert "The two errors are not alike" not in seen[DESK]["words"]

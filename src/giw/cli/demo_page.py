@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from giw.pages.figures import learning_curves, split_histogram, trial_dots
 from giw.pages.page import Page, Picture, Section
 from giw.pages.style import name_of
-from giw.pages.tables import MEANING, Row, as_accuracies, in_one_sentence, rows_sheet, summarize
+from giw.pages.tables import MEANING, Row, in_one_sentence, rows_sheet, summarize
 
 METHODS = {
     "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "
@@ -60,6 +60,36 @@ def demo_page(
         Where the split cuts: a larger p-value is called inside.
     """
     truth, called = np.asarray(inside).astype(bool), np.asarray(p_value) > level
+    rows = summarize(accuracy)
+    learning = Picture(
+        learning_curves(curves), in_words(rows), "Test accuracy after each epoch: mean over the "
+        "trials, and one standard deviation on either side.", "learning_curves",
+    )  # fmt: skip
+    trials = Picture(
+        trial_dots(accuracy), in_words(rows), "A line joins the methods within one trial: they "
+        "share the validation draw and the initial network.", "trials",
+    )  # fmt: skip
+    groups = ("digits 0–3, inside", "digits 4–9, outside")
+    split = Picture(
+        split_histogram(p_value, inside, threshold=level, groups=groups),
+        f"Of {truth.sum()} points inside the training support {(called & truth).sum()} lie above "
+        f"the cut at {level:g}; of {(~truth).sum()} outside it {(called & ~truth).sum()} do.",
+        "The validation points of all trials, coloured by the truth, which the method does not "
+        "see.", "split",
+    )  # fmt: skip
+    lead = (
+        "Handwritten digits are sorted into odd and even. The large training set shows only the "
+        "digits 0 to 3; test data, and a small validation set like them, show all ten. Reweighting "
+        "training data cannot teach a digit that is not there. Generalized importance weighting "
+        "finds the validation points that lie outside the training data and learns those directly."
+    )
+    p_values = (
+        "Each validation point gets a p-value: how often would a training point lie as far from "
+        f"the rest of the training data as this one does? Points above {level:g} are called "
+        "inside. A good split piles the digits 4 to 9 up at the left and spreads the digits 0 to "
+        "3 evenly. An inside point called outside costs precision only; an outside point called "
+        "inside counts towards the weighted part, where no training point can stand for it."
+    )
     facts = {
         "data": "scikit-learn's 1,797 handwritten digits, 8 × 8 pixels",
         "training digits": "0, 1, 2, 3",
@@ -69,106 +99,30 @@ def demo_page(
         "on the wrong side": f"{100 * np.mean(called != truth):.0f} % of points",
         "wall time": f"{seconds:.0f} s",
     }
-    rows = summarize(accuracy)
+    explained = {n: text for n, text in METHODS.items() if n in map(name_of, accuracy)}
+    table = replace(rows_sheet(rows), notes=[MEANING])
     return Page(
         kicker="giw demo",
         title="Odd or even, when six digits in ten are new",
         answer=in_one_sentence(rows, "giw"),
-        lead=[
-            "Handwritten digits are sorted into odd and even. The large training set shows only "
-            "the digits 0 to 3; test data, and a small validation set like them, show all ten. "
-            "Reweighting training data cannot teach a digit that is not there. Generalized "
-            "importance weighting notices which validation points lie outside the training data "
-            "and learns those directly.",
-        ],
+        lead=[lead],
         sections=[
+            Section("How the methods learn", pictures=[learning]),
+            Section("Where they end", sheets=[table], pictures=[trials]),
             Section(
-                title="How the methods learn",
-                pictures=[
-                    Picture(
-                        learning_curves(curves),
-                        name="learning_curves",
-                        alt=describe_curves(curves),
-                        caption="Test accuracy after each epoch: mean over the trials, and one "
-                        "standard deviation on either side.",
-                    )
-                ],
+                "Which validation points look like training data",
+                text=[p_values],
+                pictures=[split],
             ),
-            Section(
-                title="Where they end",
-                sheets=[replace(rows_sheet(rows), notes=[MEANING])],
-                pictures=[
-                    Picture(
-                        trial_dots(accuracy),
-                        name="trials",
-                        alt=describe_trials(rows),
-                        caption="A line joins the methods within one trial: they share the "
-                        "validation draw and the initial network.",
-                    )
-                ],
-            ),
-            Section(
-                title="Which validation points look like training data",
-                text=[
-                    "Each validation point gets a p-value: how often would a training point lie as "
-                    "far from the rest of the training data as this one does? Points above "
-                    f"{level:g} are called inside. A good split piles the digits 4 to 9 up at the "
-                    "left and spreads the digits 0 to 3 evenly."
-                ],
-                pictures=[
-                    Picture(
-                        split_histogram(
-                            p_value,
-                            inside,
-                            threshold=level,
-                            groups=("digits 0–3, inside", "digits 4–9, outside"),
-                        ),
-                        name="split",
-                        alt=describe_split(p_value, inside, level),
-                        caption="The validation points of all trials, coloured by the truth, which "
-                        "the method does not see.",
-                    )
-                ],
-                details_title="Which mistake matters more?",
-                details=[
-                    "The two errors are not alike. An inside point called outside costs precision "
-                    "only: it is learned directly, like the others there. An outside point called "
-                    "inside costs truth: it counts towards the weighted part, where no training "
-                    "point can stand for it."
-                ],
-            ),
-            Section(
-                title="What the methods do",
-                facts={n: text for n, text in METHODS.items() if n in map(name_of, accuracy)},
-            ),
-            Section(title="Sizes and settings", facts=facts),
+            Section("What the methods do", facts=explained),
+            Section("Sizes and settings", facts=facts),
         ],
         footer=[f"Made by `{command}`."],
     )
 
 
-def describe_curves(curves: Mapping[str, ArrayLike]) -> str:
-    """The learning curves in words: where each begins and ends."""
-    parts = []
-    for method, values in curves.items():
-        mean = 100 * as_accuracies(values, f"curves[{method!r}]", ndim=2).mean(axis=0)
-        parts.append(f"{name_of(method)} from {mean[0]:.1f} to {mean[-1]:.1f} %")
-    return "Mean test accuracy from the first epoch to the last: " + ", ".join(parts) + "."
-
-
-def describe_trials(rows: Sequence[Row]) -> str:
-    """The dots in words: the means in falling order."""
+def in_words(rows: Sequence[Row]) -> str:
+    """The means in falling order."""
     ordered = sorted(rows, key=lambda row: -row.mean)
-    return (
-        "Mean test accuracy: " + ", ".join(f"{r.name} {100 * r.mean:.1f} %" for r in ordered) + "."
-    )
-
-
-def describe_split(p_value: ArrayLike, inside: ArrayLike, level: float) -> str:
-    """The histogram in words: how many points of each kind lie above the cut."""
-    above, member = np.asarray(p_value) > level, np.asarray(inside).astype(bool)
-    return (
-        f"Histogram of p-values. Of {member.sum()} points inside the training support "
-        f"{(above & member).sum()} lie above the cut at {level:g}; of {(~member).sum()} outside it "
-        f"{(above & ~member).sum()} do."
-    )
+    told = ", ".join(f"{row.name} {100 * row.mean:.1f} %" for row in ordered)
+    return f"Mean test accuracy: {told}."
