@@ -4,6 +4,7 @@
     python benchmarks/diagnose.py alarms --data DIR           random parts of one table: no shift
     python benchmarks/diagnose.py suite --data DIR            small tables with known shifts
     python benchmarks/diagnose.py suite --half choose         tables that settings were chosen by
+    python benchmarks/diagnose.py power                       the least shift found in half of draws
     … --processes 14 --out rows.jsonl --large 5               on many cores; can be taken up
 
 Tables are dealt into a half by which settings were chosen and a half that reports. Shifts of the
@@ -465,6 +466,58 @@ def right(row: dict[str, Any]) -> bool:
     return verdict_right(row) and fact_right(row)
 
 
+# Power --------------------------------------------------------------------------------------------
+
+POWER = {  # sizes that are tried, by halving
+    "class prior": (0.02, 0.04, 0.06, 0.09, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5),
+    "covariate": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0),
+    "concept": (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0),
+    "noise": (0.02, 0.04, 0.07, 0.1, 0.13, 0.16, 0.2, 0.25, 0.3, 0.37, 0.45),
+    "new category": (0.001, 0.002, 0.004, 0.007, 0.01, 0.02, 0.03, 0.04, 0.06, 0.09, 0.12),
+}
+WAYS = ("this kind is named", "any shift is named", "columns, Bonferroni", "half of the columns")
+
+
+def power(bases: list[str], options: argparse.Namespace) -> None:
+    """The least size of a shift that is found in half of the draws, by four ways to ask.
+
+    The last two are what alibi-detect's and evidently's tests of tables do if nothing is set: one
+    test a column, and an alarm where one is below 5 % after Bonferroni, or half are below 5 %.
+    """
+    store = Store(options.out)
+    asked = [(kind, m, way) for kind in POWER for m in (50, 200, 1_000) for way in range(len(WAYS))]
+    low, high = dict.fromkeys(asked, 0), dict.fromkeys(asked, len(POWER["concept"]))
+    while open_ := [key for key in asked if low[key] < high[key]]:
+        middle = {key: (low[key] + high[key]) // 2 for key in open_}
+        sizes = {(kind, m, POWER[kind][middle[kind, m, way]]) for kind, m, way in open_}
+        keys = [("power", *key, draw) for key in sorted(sizes) for draw in range(options.draws)]
+        rows = store.fill(keys, powered, options)
+        for kind, m, way in open_:
+            size = POWER[kind][middle[kind, m, way]]
+            hits = [rows["power", kind, m, size, d]["hits"][way] for d in range(options.draws)]
+            if np.mean(hits) >= 0.5:
+                high[kind, m, way] = middle[kind, m, way]
+            else:
+                low[kind, m, way] = middle[kind, m, way] + 1
+    print(f"{'':<14}{'n_val':>6}", *(f"{way:>22}" for way in WAYS))
+    for kind in POWER:
+        for m in (50, 200, 1_000):
+            found = [(*POWER[kind], "–")[high[kind, m, way]] for way in range(len(WAYS))]
+            print(f"{kind:<14}{m:>6}", *(f"{size:>22}" for size in found))
+
+
+def powered(key: Key, data: Path | None) -> Row:
+    """Which ways find a shift of this kind and size in the made table."""
+    _, kind, m, size, draw = key
+    X, y = made(np.random.default_rng([draw, 11]), 12_000)
+    four, _ = drawn(Base("made", X, y.astype(str), 1_200, m), {kind: size}, draw)
+    row = told(four, draw)
+    p = np.array([column_p(four[0][c], four[2][c]) for c in four[0].columns])
+    named = NAMED.get(kind, kind) in row["kinds"]
+    hits = [named, alarmed(row), bool(p.min() * len(p) < 0.05), bool(np.mean(p < 0.05) >= 0.5)]
+    return {"hits": [bool(hit) for hit in hits], "seconds": row["seconds"]}
+
+
 def rate(name: str, hits: list[bool]) -> None:
     """A rate with its exact 95 % interval."""
     if hits:
@@ -535,7 +588,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("time", "alarms", "suite"), nargs="?", default="time")
+    parser.add_argument(
+        "what", choices=("time", "alarms", "suite", "power"), nargs="?", default="time"
+    )
     parser.add_argument("--data", type=Path, help="folder of natural tables")
     parser.add_argument("--half", choices=("choose", "report", "both"), default="both")
     parser.add_argument("--draws", type=int, default=8, help="of every table, or shifted table")
@@ -553,7 +608,7 @@ def main() -> None:
     if options.what == "time":
         seconds(options.rows, options.columns)
     else:
-        {"alarms": alarms, "suite": suite}[options.what](bases, options)
+        {"alarms": alarms, "suite": suite, "power": power}[options.what](bases, options)
 
 
 if __name__ == "__main__":
