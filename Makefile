@@ -8,7 +8,7 @@ CORE := .venv-core
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-busy check fast test-kernels smoke matrix soak docs format clean
+.PHONY: help demo test test-busy check fast test-kernels smoke matrix soak docs gallery format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,10 +38,11 @@ demo: $(VENV)/.runtime  ## GIW beside its baselines on embedded real digits; wri
 
 test: check fast  ## lint, types, every fast test and the README's code
 
-check: $(VENV)/.dev  ## lint and types
+check: $(VENV)/.dev  ## lint, types and words
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python tools/prose.py
 
 fast: $(VENV)/.dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
@@ -76,6 +77,10 @@ test-busy: $(VENV)/.dev  ## the same three times in a row beside four busy proce
 docs: $(VENV)/.docs  ## the documentation as a site in site/, which opens from the disk
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+gallery: $(VENV)/.docs  ## run the programs of examples/ and write their pages in docs/gallery
+	@$(PIP) --editable '.[loops]'
+	@$(BIN)/python tools/site/gallery.py
 
 soak: $(VENV)/.dev  ## kill work, fill disks and spoil files; counts and losses, see docs/reliability.md
 	@PYTHONPATH=src $(BIN)/python -m tests.soak

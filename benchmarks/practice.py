@@ -171,9 +171,9 @@ class CoverageRow:
 def measure_coverage(base: str, task: str, shift: str, seed: int) -> CoverageRow:
     """One interval where the truth is known exactly.
 
-    The world is the test rows themselves, each as likely as the other, and validation points are
-    drawn from them with replacement. Accuracy on a few dozen test rows that stand for a larger
-    world would itself be an estimate, and miss or hit by its own error.
+    The test distribution is the test rows themselves, each as likely as the other, and validation
+    points are drawn from them with replacement. Accuracy on a few dozen test rows that stand for a
+    larger table would itself be an estimate, and miss or hit by its own error.
     """
     x, y, xv, _, xt, yt = deal(_tables()[task], task, shift, seed)
     model = clone(BASES[base]).fit(x, y)

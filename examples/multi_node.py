@@ -2,8 +2,8 @@
 
 Every process has a part of each training batch and of the validation batch. `GIWObjective` gathers
 their losses, one number per point, and solves one weighting problem for the whole batch, so that
-the result does not depend on how many processes there are. Training knows the digits 0 to 3, the
-world has all ten, and the task is odd against even.
+the result does not depend on how many processes there are. Training shows the digits 0 to 3,
+test images all ten, and the task is odd against even.
 
 Two processes on one machine, and four machines with eight GPUs each (the same line on every one,
 with the name of any one of them as the meeting point):

@@ -1,4 +1,4 @@
-"""Two examples in which training never sees the right half of the world.
+"""Two examples in which training has no point in the right half.
 
 Red against blue, on four squares. Training data fill the two squares on the left; validation and
 test data come from all four, but there are only four validation points. In the first example

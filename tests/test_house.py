@@ -12,7 +12,7 @@ MOST = {
     "inner_numbers": 340,
     "weights": 1_500,
     "tables": 1_360,
-    "cli": 1_790,
+    "cli": 2_020,
     "support": 900,
 }
 

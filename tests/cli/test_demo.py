@@ -57,17 +57,25 @@ def test_version_is_printed():
     assert runner.invoke(app, ["--version"]).output.strip() == f"giw {giw.__version__}"
 
 
-def test_the_demo_writes_a_table_three_figures_and_a_page(tmp_path):
+def test_the_demo_writes_tables_five_figures_and_a_page(tmp_path):
     result = runner.invoke(app, ["demo", "--trials", "1", "--seed", "3", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     for name in ("GIW+", "GIW", "DIW", "Pooled", "Pretrain-val", "Val-only"):
         assert name in result.output
-    stems = ("learning_curves", "split", "trials")
+    stems = ("tables", "images", "learning_curves", "split", "trials")
     figures = {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "table.md"} | figures
     page = (tmp_path / "report.html").read_text()
     assert "giw demo --trials 1 --seed 3" in page
-    assert page.count("<figure") == 3
+    assert page.count("<figure") == 5
+    for way in (
+        "training alone",
+        "validation alone",
+        "both tables",
+        "both, balanced",
+        "giw, stack",
+    ):
+        assert way in result.output
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path):

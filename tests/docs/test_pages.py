@@ -17,7 +17,7 @@ from giw.nets.training import Method
 
 WITH_EXAMPLES = [page for page in PAGES if program(page.read_text())]
 # a demo of half a minute; the commands themselves have tests of their own
-SLOW = {"commands.md", "adding_a_method.md", "choosing.md"}
+SLOW = {"commands.md", "adding_a_method.md"}
 READ = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 

@@ -1,4 +1,4 @@
-"""What the pages need when the site is built: formulas without scripts, options from the code.
+"""What the pages need when the site is built: formulas without scripts, words from the code.
 
 Formulas become MathML here, so that a page needs no script and no network to show them. Options of
 a command are read from the command itself, so that the page cannot fall behind.
@@ -8,24 +8,62 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from enum import Enum
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api import entries, linked, listed, page_of
+from gallery import GALLERY, title_of
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 OPTIONS = re.compile(r"<!-- options of giw ([\w ]+) -->")
 HIDDEN = re.compile(r"<!-- run\n.*?-->\n?", re.DOTALL)
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the options of commands; leave out what only the tests run."""
+def on_config(config: Any) -> Any:
+    """Pages of objects and of programs stand in the navigation below their lists."""
+    for part in config.nav:
+        if part.get("API"):
+            groups = groupby(_objects(config), lambda one: one.section)
+            pages = [{name: [f"api/{one.name}.md" for one in of]} for name, of in groups]
+            part["API"] = ["api.md", *pages]
+        if part.get("Gallery"):
+            pages = [{title_of(name): f"gallery/{name}.md"} for name in GALLERY]
+            part["Gallery"] = ["gallery/index.md", *pages]
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """One page for every object of docs/api.md."""
+    every = _objects(config)
+    for one in every:
+        page = File.generated(config, f"api/{one.name}.md", content=page_of(one, every))
+        files.append(page)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Fill in the options of commands and the list of objects; leave out what only tests run."""
+    if page.file.src_uri == "api.md":
+        return listed(markdown)
     return OPTIONS.sub(lambda found: options_table(found[1]), HIDDEN.sub("", markdown))
 
 
-def on_page_content(content: str, **_: Any) -> str:
-    """Write formulas as MathML."""
-    return FORMULA.sub(lambda found: mathml(found[3], block=found[2] == "["), content)
+def on_page_content(content: str, page: Any, config: Any, **_: Any) -> str:
+    """Write formulas as MathML; link the names of objects to their pages."""
+    content = FORMULA.sub(lambda found: mathml(found[3], block=found[2] == "["), content)
+    root = "../" * page.file.src_uri.count("/")
+    return linked(content, root, {one.name for one in _objects(config)})
+
+
+def _objects(config: Any) -> list[Any]:
+    return entries((Path(config.docs_dir) / "api.md").read_text("utf-8"))
 
 
 def mathml(latex: str, *, block: bool) -> str:

@@ -1,16 +1,24 @@
-"""The page of ``giw demo``: odd against even digits, trained on 0 to 3, tested on all ten."""
+"""The page of ``giw demo``: two tables, then digits, trained on 0 to 3 and tested on all ten."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from giw.pages.figures import learning_curves, split_histogram, trial_dots
+from giw.pages.figures import (
+    FONT,
+    learning_curves,
+    new_figure,
+    settled,
+    split_histogram,
+    trial_dots,
+)
 from giw.pages.page import Page, Picture, Section
-from giw.pages.style import name_of
+from giw.pages.style import INK, name_of
 from giw.pages.tables import MEANING, Row, in_one_sentence, rows_sheet, summarize
 
 METHODS = {
@@ -37,6 +45,9 @@ def demo_page(
     seconds: float,
     command: str,
     level: float = 0.05,
+    tables: Section | None = None,
+    answer: str = "",
+    images: Mapping[str, NDArray[Any]] | None = None,
 ) -> Page:
     """The report of the demo; its answer is made from the numbers, also when another method wins.
 
@@ -58,6 +69,12 @@ def demo_page(
         How to make the page again.
     level : float, default=0.05
         Where the split cuts: a larger p-value is called inside.
+    tables : Section, optional
+        What opens the page.
+    answer : str, default=""
+        The result on tables; without it the page opens with that on digits.
+    images : mapping from name to array of shape (k, 8, 8), optional
+        Rows of digits to show.
     """
     truth, called = np.asarray(inside).astype(bool), np.asarray(p_value) > level
     rows = summarize(accuracy)
@@ -103,11 +120,19 @@ def demo_page(
     table = replace(rows_sheet(rows), notes=[MEANING])
     return Page(
         kicker="giw demo",
-        title="Odd or even, when six digits in ten are new",
-        answer=in_one_sentence(rows, "giw"),
-        lead=[lead],
+        title="Training data here, the model there",
+        answer=answer or in_one_sentence(rows, "giw"),
+        lead=[
+            "A large training table and few labelled validation rows from where the model will be "
+            "used, which differ. Everything below stands beside the simple ways to use the two."
+        ],
         sections=[
-            Section("How the methods learn", pictures=[learning]),
+            *([tables] if tables else []),
+            Section(
+                "Odd or even, when six digits in ten are new",
+                text=[in_one_sentence(rows, "giw"), lead],
+                pictures=[*([strip(images)] if images else []), learning],
+            ),
             Section("Where they end", sheets=[table], pictures=[trials]),
             Section(
                 "Which validation points look like training data",
@@ -119,6 +144,22 @@ def demo_page(
         ],
         footer=[f"Made by `{command}`."],
     )
+
+
+def strip(images: Mapping[str, NDArray[Any]], most: int = 12) -> Picture:
+    """A row of small images under each name."""
+    figure, axes = new_figure(height=0.9 * len(images))
+    axes.remove()
+    for panel, (name, row) in zip(figure.subplots(len(images), 1), images.items(), strict=True):
+        shown = np.concatenate([np.pad(image, 1) for image in row[:most]], axis=1)
+        panel.imshow(shown, cmap="gray_r", vmin=0, vmax=1, extent=(0, min(len(row), most), 0, 1))
+        panel.set_xlim(0, most)
+        panel.set_title(name, loc="left", fontsize=FONT, color=INK)
+        panel.set_axis_off()
+    return Picture(
+        settled(figure), f"Rows of digits: {', '.join(images)}.", "Images of the first trial. "
+        "Inside and outside are what the split says, which does not know the digits.", "images",
+    )  # fmt: skip
 
 
 def in_words(rows: Sequence[Row]) -> str:

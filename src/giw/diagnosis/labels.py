@@ -366,7 +366,7 @@ class LabelNoise:
 
 @dataclass(frozen=True)
 class ListedRow:
-    """A validation row outside the training support, or a training row with a doubtful label.
+    """A validation row outside the training support, or a training row likely to be mislabelled.
 
     Attributes
     ----------
@@ -378,7 +378,7 @@ class ListedRow:
     column, value : str
         What did it, and what stands there.
     label, likely : str or None
-        Its label, and the likelier one of a doubtful label.
+        Its label, and the likelier one where that label is likely wrong.
     probability : float or None
         Of the likelier label.
     text : str

@@ -53,8 +53,8 @@ def support_share(
     confidence : float, default=0.95
         Of the interval; more of it widens it.
     lower_from, upper_from : float, default=0.8 and 0.2
-        The cuts :math:`\lambda_l` and :math:`\lambda_u`. A higher one trusts outside points less to
-        look strange, and widens the interval.
+        The cuts :math:`\lambda_l` and :math:`\lambda_u`. With a higher one fewer
+        outside points need a small p-value, and the interval is wider.
     fdr : float, default=0.1
         The estimate is at most what :func:`giw.diagnosis.outside_list` leaves, of which so much
         may be there by mistake.

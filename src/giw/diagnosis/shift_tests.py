@@ -140,9 +140,9 @@ def largest_gaps(
 def outside_test(p_value: Floats, n: int, interval: tuple[float, float], listed: int) -> Finding:
     r"""Do more rows look strange than training rows do?
 
-    Of n held-out training rows r are stranger than some cut, and k of m validation rows. If all
-    are of one distribution, the chance that k or more of the r + k strangest are validation rows
-    is hypergeometric. The cuts are the strangest held-out row, 1 % and 5 % of them; the p-value is
+    Of n held-out training rows r score above some cut, and k of m validation rows. If all
+    are of one distribution, the chance that k or more of the r + k highest are validation rows
+    is hypergeometric. The cuts are the highest held-out score, 1 % and 5 % of them; the p-value is
     three times the least.
     """
     m = len(p_value)

@@ -38,7 +38,7 @@ def conformal_quantile(score: Vector, level: float) -> float:
     Parameters
     ----------
     score : array of shape (m,)
-        Exchangeable with that of the new row; a larger one is stranger.
+        Exchangeable with that of the new row; a larger one is farther off.
     level : float
         Wanted coverage; more of it makes sets larger.
     """

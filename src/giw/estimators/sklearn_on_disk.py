@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Trees keep their nodes in compiled classes. skops does not trust them by itself, because nodes
+# Trees keep their nodes in compiled classes. skops refuses them by itself, because nodes
 # that point outside their array would be followed; here every node is checked after loading.
 TREES = (
     "sklearn.tree._tree.Tree",

@@ -73,7 +73,7 @@ class Scored:
     Attributes
     ----------
     score : array of shape (r,)
-        Of the held-out rows; a larger one is stranger.
+        Of the held-out rows; a larger one is farther from training.
     variance : float
         Of the logarithms of their distances, within cells.
     """
@@ -160,7 +160,7 @@ def conformal_p(
     score: NDArray[np.float64],  # (m,)
     held_out: NDArray[np.float64],  # (r,)
 ) -> NDArray[np.float64]:  # (m,)
-    r"""Rank of each score among those of held-out training rows; a larger score is stranger.
+    r"""Rank of each score among those of held-out training rows; a larger score is farther off.
 
     .. math:: p = \frac{1 + \#\{i : s_i \ge s\}}{1 + r}
 

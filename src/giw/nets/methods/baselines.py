@@ -12,7 +12,7 @@ Pooled+         Pooled with validation augmentation and alignment of GIW+       
 ==============  ===============================================================  ==============
 
 Val-only and Pretrain-val are the paper's. Train-only is what one has before validation data arrive.
-Pooled asks of every other method what its machinery adds to simply using both sets; its mixture is
+Pooled uses both sets, without weights or split; other methods are compared with it. Its mixture is
 not the test risk unless the two distributions agree. What GIW+ has over Pooled+ is weights and
 split.
 """

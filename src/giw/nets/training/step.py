@@ -94,7 +94,7 @@ class Descent:
             value, memory, logs = self._losses(batch)
         with precision.products():
             # trials share no parameter, so the gradient of the sum is each trial's own gradient;
-            # a parameter that a loss does not touch (an unused head) simply stays where it is
+            # a parameter that a loss does not touch (an unused head) stays where it is
             found = torch.autograd.grad(value.sum(), self._learning, allow_unused=True)
         count = sum(p.requires_grad for p in self.params.values())
         gradients = [*self.net.summed(list(found[:count])), *found[count:]]
