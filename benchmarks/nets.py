@@ -357,7 +357,7 @@ def keep(path: Path, found: Fits, draw: int) -> None:
 def net_of(cell: Cell, data: Tensors, n_classes: int, draw: int) -> nn.Module:
     """LeNet-5, or the small convolutional net of ``support.py`` for photographs."""
     if cell.photographs:
-        return initialised(lambda: support.SmallNet(n_classes), draw)
+        return initialised(lambda: support.SmallNet(n_classes, white=1.0), draw)
     return build("lenet5", data.x_train.shape, n_classes, random_state=draw)
 
 

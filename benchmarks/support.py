@@ -193,8 +193,9 @@ class LeNet(nn.Module):
 class SmallNet(nn.Module):
     """A small convolutional net for photographs, about 300,000 parameters at width 1."""
 
-    def __init__(self, n_classes: int, width: int = 1) -> None:
+    def __init__(self, n_classes: int, width: int = 1, *, white: float = 255.0) -> None:
         super().__init__()
+        self.white = white  # of pixels as they come: bytes here, numbers to 1 in the library
         widths = (3, 32 * width, 64 * width, 128 * width, 128 * width)
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU())
@@ -205,7 +206,7 @@ class SmallNet(nn.Module):
 
     def layers(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         """Every hidden layer after activation and pooling; large maps averaged over space."""
-        x = (x / 255 - 0.5) * 4
+        x = (x / self.white - 0.5) * 4
         found = {}
         for depth, block in enumerate(self.blocks):
             x = block(x)
