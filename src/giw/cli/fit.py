@@ -87,8 +87,7 @@ def fit(
     Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input, 130
     after Ctrl-C.
     """
-    way_on = "run the same command again" + " to go on" * (model is Model.net)
-    way_on += f"; {out} is as it was" * out.exists()
+    way_on = "run the same command again" + f"; {out} is as it was" * out.exists()
     with one_line_errors("giw fit", way_on), torchrun_processes() as (rank, processes):
         if processes > 1 and model is not Model.net:
             raise ValueError(
@@ -132,7 +131,8 @@ def fit(
             )
         if rank > 0:
             return
-        estimator.reference_ = Reference.of(x_table, x_val_table)
+        names = categorical or ()
+        estimator.reference_ = Reference.of(x_table, x_val_table, categorical=names)
         made_by = {"table": encoder.to_dict(), "label": label, "model": str(model)}
         save(estimator, out, notes=made_by)
         unfinished.unlink(missing_ok=True)

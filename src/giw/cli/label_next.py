@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 POOL = "Rows without labels, from where the model will be used."
 VAL = "Rows of the same kind that are labelled already: they tell what more of them will gain."
 MANY = "How many rows to label."
+KNOWN = 0.05  # half of an interval of accuracy that most people would call known
 
 
 def label_next(
@@ -109,13 +110,15 @@ def _outlook(
     if found is None:
         return f"{val.source} has {len(y_val)} rows; from {FEWEST} on they tell what more gain.", {}
     gain, (low, high) = found
-    score = model.fit(X, y, X_val=X_val, y_val=y_val).left_out_score_["stack"]
-    values = {"accuracy": score, "expected_gain": gain, "gain_interval": [low, high]}
-    now, then = (1.96 * (score * (1 - score) / k) ** 0.5 for k in (len(y_val), len(y_val) + many))
+    risk = giw.select(model.fit(X, y, X_val=X_val, y_val=y_val)).risks["stack"]
+    wide = giw.labels_needed(risk, 2 * KNOWN)
+    values = {"accuracy": risk.estimate, "expected_gain": gain, "gain_interval": [low, high]}
     return (
-        f"Accuracy now: {score:.2f} on left-out rows (± {now:.2f}). Expected gain: {gain:+.3f} "
-        f"({low:+.3f} to {high:+.3f}); accuracy is then known to ± {then:.2f}."
-    ), values
+        f"Accuracy now: {risk.estimate:.2f} on left-out rows ({risk.interval[0]:.2f} to "
+        f"{risk.interval[1]:.2f}). Expected gain of {many} labels: {gain:+.3f} ({low:+.3f} to "
+        f"{high:+.3f}). Accuracy is known to ± {KNOWN:g} "
+        + (f"with {wide:,} labels more." if wide else "already.")
+    ), {**values, "labels_for_interval": wide}
 
 
 def _as_in_file(path: Path, table: Table, rows: Any, label: str) -> Any:

@@ -17,6 +17,7 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,11 +87,13 @@ class Reference:
     is_val: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, X: Any, X_val: Any, most: int = KEPT) -> Reference:
-        """At most so many rows of either table, in a fixed random order."""
+    def of(
+        cls, X: Any, X_val: Any, *, most: int = KEPT, categorical: Sequence[str] = ()
+    ) -> Reference:
+        """A fixed random sample of at most ``most`` rows of either table."""
         tables = as_table(X, "X"), as_table(X_val, "X_val")
         both = _pooled(*tables)
-        encoder = Encoder().fit(both)
+        encoder = Encoder(categorical=categorical).fit(both)
         start, kept = 0, []
         for table in tables:
             order = np.random.default_rng(0).permutation(len(table))

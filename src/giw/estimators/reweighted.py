@@ -525,6 +525,8 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
         Share of the validation data inside the training support.
     weight_ : array of shape (n,)
         Weights of the training rows in the candidate "giw", mean one.
+    reference_ : Reference or None
+        A sample of both tables, for ``outside``.
     notes_ : tuple of str
         What was decided, and why.
 
