@@ -39,7 +39,7 @@ from giw.nets.training import (
     sample_losses,
     train_trials,
 )
-from giw.objective import DynamicWeights, dynamic_kmm
+from giw.objective import dynamic_kmm
 from giw.paper.settings import PaperSetting, paper_problem, paper_samples, paper_setting
 from giw.paper.shifts import trial_seeds
 
@@ -336,17 +336,20 @@ def methods(quick: bool, names: Sequence[str]) -> None:
 
 def kernels(quick: bool) -> None:
     """What each part of ``nets/kernels`` brings: a step with all of them, and without each."""
-    from giw.nets.kernels import loss_weights, patches
+    from giw.nets.kernels import patches, products
     from giw.nets.training import run
 
     def never(*_: object) -> bool:
         return False
 
+    def best_by_torch(windows: Tensor) -> Tensor:
+        return windows.max(dim=-2).values.relu()
+
     without: dict[str, tuple[tuple[object, str, object], ...]] = {
         "all": (),
         "Triton patches": ((patches, "reaches", never),),
         "products": ((run, "by_products", copy.deepcopy),),
-        "Triton weights": ((loss_weights, "suits", never),),
+        "Triton best of four": ((products, "best_of_four", best_by_torch),),
     }
     settings = {"CUDA graph": {"cuda_graph": False}, "TF32 or bfloat16": {"precision": "float32"}}
     cases = [
@@ -357,6 +360,7 @@ def kernels(quick: bool) -> None:
         ("color_mnist", 5, 256, ("train_only", "giw", "giw_plus")),
         ("cifar20", 1, 256, ("train_only", "giw")),
     ]
+    cases = [case for case in cases if case[1] > 1] if quick else cases
     print(f"\nMilliseconds of a step, {torch.cuda.get_device_name()}; ratio to all kernels")
     for dataset, trials, batch, names in cases:
         setting = paper_setting(dataset, "iii", "support")
@@ -367,7 +371,7 @@ def kernels(quick: bool) -> None:
         for name in names:
             full = 0.0
             for part, patched in without.items():
-                if dataset == "cifar20" and part in ("Triton patches", "products"):
+                if dataset == "cifar20" and part != "all":
                     continue
                 before = [getattr(place, what) for place, what, _ in patched]
                 for place, what, instead in patched:
@@ -381,9 +385,6 @@ def kernels(quick: bool) -> None:
             for part, changed in settings.items():
                 ms = step_ms(METHODS[name](), modules, datas, replace(config, **changed))
                 say(f"{case}, {name}: without {part}", f"{ms:.3f}  {ms / full:.2f}")
-        exact = GIW(weigh=DynamicWeights(bandwidth="paper"))
-        ms = step_ms(exact, modules, datas, config)
-        say(f"{case}, giw: exact weights", f"{ms:.3f}")
 
 
 def resnet(quick: bool, names: Sequence[str]) -> None:

@@ -70,3 +70,29 @@ def class_ratio(val_class: Tensor, inside: Tensor, train_share: Tensor) -> Tenso
     share = shrunk_shares(inside @ val_class + typical * unseen, overall, size)
     known = train_share > 0
     return torch.where(known, share / torch.where(known, train_share, 1.0), 1.0)
+
+
+def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:
+    r"""Weights whose classes have the shares that validation labels ask for, mean one, (n,).
+
+    .. math:: \tilde w_i \propto r(y_i)\, w_i / \bar w(y_i)
+
+    A rare class is a hard one, so that matched losses raise it too: without the mean
+    :math:`\bar w(y)` of the batch it would be raised twice. Where the ratio is one throughout,
+    because labels say no more than chance would, weights stay as they are.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (n,)
+    classes : Tensor of shape (n, c)
+        One-hot labels.
+    ratio : Tensor of shape (c,)
+        Of :func:`class_ratio`.
+    """
+    count = classes.sum(0)
+    of_class = (weight @ classes) / torch.where(count > 0, count, 1.0)  # (c,)
+    factor = ratio / torch.where(of_class > 0, of_class, 1.0)
+    shared = weight * (classes @ factor)
+    mean = shared.mean()
+    shared = shared / torch.where(mean > 0, mean, 1.0)
+    return torch.where((ratio - 1).abs().amax() > 1e-6, shared, weight)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import check_positive
-from giw.objective.distances import median_pair_distance, pairwise_squared_distances
 from giw.weights.kmm import matched_weights
 from giw.weights.ratio import check_auto
 
@@ -111,7 +110,7 @@ def dynamic_kmm(
     with torch.autocast(x_train.device.type, enabled=False):
         if bandwidth == "paper":
             return _OnHost.apply(x_train, x_val, member, upper)
-        width, apart = _width(x_train, x_val, member, bandwidth)  # (..., 1, 1) each
+        width, apart = kernel_width(x_train, x_val, member, bandwidth)  # (..., 1, 1) each
         w = _ridged(x_train / width, x_val / width, member, ridge).clamp(0, upper)
         mean = w.mean(-1, keepdim=True)
         usable = (member.sum(-1, keepdim=True) > 0) & apart[..., 0] & (mean > 0)
@@ -141,7 +140,7 @@ def cross_width(
     return torch.where(width > 0, width, 1.0)[..., None, None]
 
 
-def _width(
+def kernel_width(
     x_train: Tensor, x_val: Tensor, member: Tensor, bandwidth: str | float
 ) -> tuple[Tensor, Tensor]:
     """Width of the kernel and whether training points differ at all, (..., 1, 1) each."""
@@ -168,8 +167,7 @@ def _ridged(
 ) -> Tensor:  # (..., n)
     """Weights before they are cut off."""
     n = x_train.shape[-2]
-    kernel = torch.exp(-0.5 * pairwise_squared_distances(x_train, x_train))  # (..., n, n)
-    cross = torch.exp(-0.5 * pairwise_squared_distances(x_train, x_val))  # (..., n, m)
+    kernel, cross = gaussian(x_train, x_train), gaussian(x_train, x_val)  # (..., n, n), (..., n, m)
     total = member.sum(-1, keepdim=True)  # (..., 1)
     share = member / torch.where(total > 0, total, 1.0)
     gap = n * (cross @ share[..., None]) - kernel.sum(-1, keepdim=True)  # (..., n, 1)
@@ -178,6 +176,11 @@ def _ridged(
     lower = torch.linalg.cholesky_ex(ridged).L
     half = torch.linalg.solve_triangular(lower, gap, upper=False)
     return 1 + torch.linalg.solve_triangular(lower.mT, half, upper=True)[..., 0]
+
+
+def gaussian(x: Tensor, y: Tensor) -> Tensor:
+    """Gaussian kernel of width one, (..., n, m)."""
+    return torch.exp(-0.5 * pairwise_squared_distances(x, y))
 
 
 class _OnHost(torch.autograd.Function):
@@ -241,3 +244,43 @@ def effective_share(weight: Tensor) -> Tensor:
     """
     squares = weight.shape[-1] * weight.square().sum(-1)
     return weight.sum(-1).square() / torch.where(squares > 0, squares, 1.0)
+
+
+# Distances, unchecked: for inner loops ------------------------------------------------------------
+
+
+def pairwise_squared_distances(x: Tensor, y: Tensor) -> Tensor:
+    """Squared distances of tensors (..., n, d) and (..., m, d), (..., n, m)."""
+    if x.shape[-1] == 1:
+        return (x - y.mT).square()
+    # ‖x‖² + ‖y‖² − 2xᵀy loses digits far from the origin, so the origin moves to the points
+    center = y.mean(-2, keepdim=True)  # (..., 1, d)
+    x, y = x - center, y - center
+    norms = x.square().sum(-1)[..., :, None] + y.square().sum(-1)[..., None, :]  # (..., n, m)
+    return (norms - 2 * (x @ y.mT)).clamp(min=0)
+
+
+def median_pair_distance(x: Tensor) -> Tensor:
+    """Median distance over pairs i < j of the rows of (..., n, d); shape (...).
+
+    The root mean squared distance where that is zero.
+    """
+    n = x.shape[-2]
+    if n == 1:
+        return x.new_zeros(x.shape[:-2])
+    row, column = torch.triu_indices(n, n, 1, device=x.device)
+    squares = pairwise_squared_distances(x, x)[..., row, column]  # (..., pairs)
+    lower, upper = middle_pair(squares)
+    median = 0.5 * (lower.sqrt() + upper.sqrt())
+    return torch.where(median > 0, median, squares.mean(-1).sqrt())
+
+
+def middle_pair(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The two middle values along the last dimension, one and the same where it is odd."""
+    lower, upper = (values.shape[-1] - 1) // 2, values.shape[-1] // 2
+    if values.is_cuda:  # where a sort is cheap, and a selection not deterministic
+        ordered = values.sort(-1).values
+        return ordered[..., lower], ordered[..., upper]
+    # selection takes a tenth of the time of a sort
+    first = values.kthvalue(lower + 1, -1).values
+    return first, first if upper == lower else values.kthvalue(upper + 1, -1).values

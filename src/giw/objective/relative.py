@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from giw.checks import check_positive
-from giw.objective.distances import median_pair_distance, pairwise_squared_distances
+from giw.objective.in_step_weights import gaussian, kernel_width
 from giw.weights.ratio import check_auto
 
 
@@ -34,7 +34,7 @@ class DynamicRelativeWeights:
     eta : float, default=0.5
         Share of validation in the denominator, 0 to below 1; more of it flattens the weights,
         0 is the ordinary ratio (uLSIF).
-    bandwidth : "median" or float, default="median"
+    bandwidth : {"median", "cross"} or float, default="median"
         Width of the Gaussian kernel; the median distance of the training points is scale free.
     ridge : float, default=0.01
         The penalty λ; a larger one pulls all weights towards one. Kernels are at most one, so it
@@ -53,7 +53,7 @@ class DynamicRelativeWeights:
         """Refuse settings without a meaning."""
         if not 0 <= self.eta < 1:
             raise ValueError(f"eta must be at least 0 and below 1, got {self.eta}")
-        check_auto(self.bandwidth, "bandwidth", ("median",))
+        check_auto(self.bandwidth, "bandwidth", ("cross", "median"))
         check_positive(self.ridge, "ridge")
 
     def __call__(
@@ -76,22 +76,14 @@ class DynamicRelativeWeights:
         if train.ndim == 1:
             train, val = train[:, None], val[:, None]
         with torch.autocast(train.device.type, enabled=False):
-            width = self._width(train)
-            phi_train = _gaussian(train, val, width)  # (n, m)
-            phi_val = _gaussian(val, val, width)  # (m, m)
-            member = phi_val.new_ones(len(val)) if inside is None else inside.detach().to(dtype)
+            member = torch.ones_like(val[:, 0]) if inside is None else inside.detach().to(dtype)
+            width, apart = kernel_width(train, val, member, self.bandwidth)
+            width = torch.where(apart, width, 1 + train.abs().amax())  # so that all are alike
+            phi_train, phi_val = (gaussian(z / width, val / width) for z in (train, val))
             share = member / torch.where(member.sum() > 0, member.sum(), 1.0)  # (m,)
             ratio = relative_ratio(phi_train, phi_val, share, eta=self.eta, ridge=self.ridge)
             # the truth is bounded so; an estimate is not, unless one says it
             return ratio.clamp(0, 1 / self.eta if self.eta > 0 else float("inf"))
-
-    def _width(self, train: Tensor) -> Tensor:
-        """Kernel width; where points differ by rounding only, so wide that they are all alike."""
-        size = train.square().mean().sqrt()
-        if not isinstance(self.bandwidth, str):
-            return torch.full_like(size, self.bandwidth)
-        median = median_pair_distance(train)
-        return torch.where(median > 10 * torch.finfo(train.dtype).eps * size, median, 1 + size)
 
 
 def relative_ratio(
@@ -112,7 +104,3 @@ def relative_ratio(
     lower, _ = torch.linalg.cholesky_ex(matrix)  # (b, b)
     half = torch.linalg.solve_triangular(lower, (of_val - mean)[:, None], upper=False)  # (b, 1)
     return 1 + (train @ torch.linalg.solve_triangular(lower.mT, half, upper=True))[:, 0]
-
-
-def _gaussian(x: Tensor, y: Tensor, width: Tensor) -> Tensor:
-    return torch.exp(-pairwise_squared_distances(x, y) / (2 * width.square()))

@@ -28,7 +28,7 @@ EVERY = [make() for make in METHODS.values()] + [
     RDIW(representation="hidden"),
     CCSA(val_share=0.0),
     DANN(val_share=0.5),
-    GIWPlus(class_shares=False, noise=0.0, copies=1, align=0.0),
+    GIWPlus(noise=0.0, copies=1, align=0.0),
 ]
 
 

@@ -46,7 +46,7 @@ from torch.nn.functional import softplus
 from giw.checks import check_positive
 from giw.nets.methods.plain import Perceptron, PlainMethod
 from giw.nets.training import Batch, Evidence, Losses, Net, Params, StepLoss, hidden_of_both
-from giw.objective.distances import pairwise_squared_distances
+from giw.objective.in_step_weights import pairwise_squared_distances
 from giw.support import SupportSplit
 
 

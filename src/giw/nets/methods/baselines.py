@@ -19,7 +19,7 @@ split.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -94,16 +94,19 @@ class PooledPlus(GIWPlus):
 
     Parameters
     ----------
-    copies, augment, noise, align, train_share
+    copies, noise, align, train_share
         As in :class:`giw.nets.methods.GIWPlus`; its other parameters have no effect here.
     """
 
     name: ClassVar[str] = "pooled_plus"
-    class_shares: bool = False
 
     def split(self, evidence: Evidence) -> SupportSplit | None:  # type: ignore[override]
         """No split."""
         return None
+
+    def state(self, evidence: Evidence, split: SupportSplit | None) -> PlusState:
+        """Where the numbers for copies start."""
+        return replace(super().state(evidence, split), class_ratio=None)
 
     def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return torch.full_like(batch.inside, 0.5), torch.full_like(batch.alpha, 0.5)

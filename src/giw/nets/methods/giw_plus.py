@@ -48,7 +48,7 @@ from giw.nets.training import (
     sample_losses,
 )
 from giw.objective import effective_share, generalized_risk
-from giw.objective.class_ratio import class_ratio
+from giw.objective.class_ratio import class_ratio, with_class_shares
 from giw.support import SupportSplit
 
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
@@ -81,14 +81,10 @@ class GIWPlus(GIW):
         How much the alignment counts, times ``train_share``; 0 leaves it out.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
-        A step costs at most twice that without copies.
+        A step costs at most twice that without copies. Square images from 16 pixels on are moved.
     noise : float, default=0.1
         Largest share of the difference of two training points that is added to a copy where
         points are no images; 0 for inputs between which there is nothing, such as word numbers.
-    class_shares : bool, default=True
-        Whether weights follow the class shares of validation labels.
-    augment : bool, default=True
-        Whether copies of square images of 16 pixels or more are moved about.
     """
 
     name: ClassVar[str] = "giw_plus"
@@ -97,8 +93,6 @@ class GIWPlus(GIW):
     align: float = 1.2
     copies: int = 4
     noise: float = 0.1
-    class_shares: bool = True
-    augment: bool = True
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
@@ -118,7 +112,7 @@ class GIWPlus(GIW):
         phase = torch.rand(MOVES + 1, generator=generator).to(device)
         member = torch.ones(len(evidence.y_val)) if split is None else split.membership
         inside = torch.as_tensor(member, dtype=torch.float32, device=device)  # (m,)
-        return PlusState(phase, _class_ratio(evidence, inside) if self.class_shares else None)
+        return PlusState(phase, _class_ratio(evidence, inside))
 
     def loss(self, net: Net, params: Params, state: PlusState, batch: Batch) -> StepLoss:
         """The tempered generalized risk of one step."""
@@ -161,7 +155,7 @@ class GIWPlus(GIW):
         n, m = len(x), len(x_val)
         jittering = self.noise > 0 and not are_images(x_val)
         # where a step has no room for a second round, points are many, and none is moved
-        moving = self.augment and are_images(x_val) and n >= 2 * m
+        moving = are_images(x_val) and n >= 2 * m
         rounds = max(1, min(self.copies, n // m)) if jittering or moving else 1
         plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
         uniform, phase = even_uniforms(state.phase, rounds * m)  # (K m, 7)
@@ -192,32 +186,6 @@ class GIWPlus(GIW):
         with torch.autocast(weight.device.type, enabled=False):
             classes = members(batch.y, len(state.class_ratio))
             return with_class_shares(weight, classes, state.class_ratio)
-
-
-def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:
-    r"""Weights whose classes have the shares that validation labels ask for, mean one, (n,).
-
-    .. math:: \tilde w_i \propto r(y_i)\, w_i / \bar w(y_i)
-
-    A rare class is a hard one, so that matched losses raise it too: without the mean
-    :math:`\bar w(y)` of the batch it would be raised twice. Where the ratio is one throughout,
-    because labels say no more than chance would, weights stay as they are.
-
-    Parameters
-    ----------
-    weight : Tensor of shape (n,)
-    classes : Tensor of shape (n, c)
-        One-hot labels.
-    ratio : Tensor of shape (c,)
-        Of :func:`giw.objective.class_ratio.class_ratio`.
-    """
-    count = classes.sum(0)
-    of_class = (weight @ classes) / torch.where(count > 0, count, 1.0)  # (c,)
-    factor = ratio / torch.where(of_class > 0, of_class, 1.0)
-    shared = weight * (classes @ factor)
-    mean = shared.mean()
-    shared = shared / torch.where(mean > 0, mean, 1.0)
-    return torch.where((ratio - 1).abs().amax() > 1e-6, shared, weight)
 
 
 def _class_ratio(evidence: Evidence, inside: Tensor) -> Tensor:

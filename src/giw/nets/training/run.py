@@ -16,7 +16,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.nets.devices import threads_for
+from giw.nets.devices import LARGE, threads_for
 from giw.nets.images import as_input
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
@@ -67,7 +67,6 @@ from giw.support import SupportSplit
 OnEpoch = Callable[[str, int, dict[str, float]], None]
 History = list[list[dict[str, float]]]  # of each epoch, of each trial
 Splits = Sequence[SupportSplit | None]
-LARGEST_STACKED = 2_000_000  # parameters; LeNet-5 has 0.06 or 0.2 million, ResNet-18 has 11
 
 
 @dataclass(frozen=True)
@@ -271,10 +270,15 @@ def _runs(
         raise ValueError(f"need one of each per trial, and at least one trial; got {found}")
     config = config or TrainingConfig()
     calls = [on_epoch(t) if on_epoch else None for t in range(len(modules))]
-    if side_by_side is None:
-        side_by_side = can_stack(modules[0], datas[0].x_train.device)
-    if side_by_side:
-        _check_alike(modules, datas, config)
+    alike = _alike(modules, datas, config.batch_size)
+    if side_by_side and not alike:
+        raise ValueError(
+            "trials side by side need nets of one architecture without batch normalisation, on one "
+            "device, and data of the same sizes; leave side_by_side out and those that differ are "
+            "trained one after the other"
+        )
+    usual = side_by_side is None and can_stack(modules[0], datas[0].x_train.device)
+    if alike and (side_by_side or usual):
         return [Run(modules, datas, config, seeds, calls, stacked=True)]
     each = zip(modules, datas, seeds, calls, strict=True)
     return [Run([module], [data], config, [seed], [call]) for module, data, seed, call in each]
@@ -283,53 +287,29 @@ def _runs(
 def can_stack(module: nn.Module, device: torch.device | str = "cuda") -> bool:
     """Whether trials of a net run side by side by default.
 
-    They do unless the net has buffers (batch normalisation's statistics belong to one trial),
-    draws random numbers of its own (dropout), or is large enough to fill a GPU by itself. On a
-    CPU, which one net keeps busy, nets with convolutions go one after the other, which is faster;
-    nets of small products still gain, because a step is then fewer operations.
+    They do unless the net draws random numbers of its own (dropout), or is large enough to fill a
+    GPU by itself. On a CPU, which one net keeps busy, nets with convolutions go one after the
+    other, which is faster; nets of small products still gain, because a step is then fewer
+    operations.
     """
     random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in module.modules())
+    convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in module.modules())
     size = sum(p.numel() for p in module.parameters())
-    return (
-        not random
-        and not any(True for _ in module.buffers())
-        and size <= LARGEST_STACKED
-        and not (convolves(module) and torch.device(device).type == "cpu")
-    )
+    return not random and size <= LARGE and not (convolves and torch.device(device).type == "cpu")
 
 
-def convolves(module: nn.Module) -> bool:
-    """Whether a net has a convolution."""
-    return any(isinstance(layer, nn.modules.conv._ConvNd) for layer in module.modules())
+def _alike(modules: Sequence[nn.Module], datas: Sequence[Tensors], batch_size: int) -> bool:
+    """Whether trials agree in all shapes, as those must that take every step together."""
 
+    def shapes(module: nn.Module, data: Tensors) -> tuple[Any, ...]:
+        n = len(data.y_train)
+        sizes = -(-n // batch_size), min(n, batch_size), len(data.y_val)
+        tests = None if data.y_test is None else len(data.y_test)
+        parameters = tuple((name, p.shape) for name, p in module.named_parameters())
+        return data.x_train.device, data.x_train.shape[1:], *sizes, tests, parameters
 
-def _check_alike(
-    modules: Sequence[nn.Module], datas: Sequence[Tensors], config: TrainingConfig
-) -> None:
-    """Trials that take every step together must agree in all shapes."""
-    if any(True for _ in modules[0].buffers()):
-        raise ValueError(
-            "nets with buffers (batch normalisation) cannot be stacked; leave side_by_side out "
-            "and they are trained one after the other"
-        )
-    shapes = [{name: p.shape for name, p in module.named_parameters()} for module in modules]
-    if any(other != shapes[0] for other in shapes):
-        raise ValueError("trials side by side need nets of one architecture; these differ")
-    facts: dict[str, list[Any]] = {
-        "device": [data.x_train.device for data in datas],
-        "shape of a point": [tuple(data.x_train.shape[1:]) for data in datas],
-        "steps per epoch": [-(-len(data.y_train) // config.batch_size) for data in datas],
-        "size of a batch": [min(len(data.y_train), config.batch_size) for data in datas],
-        "validation points": [len(data.y_val) for data in datas],
-        "test points": [0 if data.y_test is None else len(data.y_test) for data in datas],
-    }
-    for name, found in facts.items():
-        if len(set(found)) > 1:
-            raise ValueError(
-                f"trials side by side must agree in everything but values; {name}: "
-                f"{', '.join(str(value) for value in found)}; "
-                "pass side_by_side=False to train them one after the other"
-            )
+    buffers = any(True for _ in modules[0].buffers())
+    return not buffers and len({shapes(*trial) for trial in zip(modules, datas, strict=True)}) == 1
 
 
 # The run ------------------------------------------------------------------------------------------
