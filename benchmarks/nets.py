@@ -6,6 +6,7 @@
     python benchmarks/nets.py run --data DATA --only 3 --draws 0  # one cell, one draw
     python benchmarks/nets.py run --data DATA --draws 100:104 --ideas --keep FOLDER
     python benchmarks/nets.py show                                # regret to the best in hindsight
+    python benchmarks/nets.py figure                              # docs/images/giw_plus.png
     python benchmarks/nets.py threads                             # a fit beside two busy processes
 
 2,000 training images, LeNet-5, batches of 256, 30 epochs, everything else as ``GIWClassifier`` has
@@ -56,6 +57,8 @@ from giw.nets.training import (
     pretrain_trials,
     train_trials,
 )
+from giw.pages.figures import new_figure, png_bytes, settled
+from giw.pages.style import BLUE, INK, LINE, VERMILION
 from giw.support import SupportSplit
 
 N_TRAIN, N_TEST, EPOCHS, BATCH = 2_000, 2_000, 30, 256
@@ -64,6 +67,14 @@ FOLDS, SHARE = 3, 0.5  # of the stack, as GIWClassifier has them
 SIMPLE = ("giw", "pooled", "pooled_plus", "ccsa", "val_only", "pretrain_val", "train_only")
 SHOWN = ("stack", "giw_plus", *SIMPLE, "dfr", "gold")
 QUICK = (0, 3, 7, 14)  # one of each set of images, one of each shift
+DRAWN = {
+    "pooled": ("Pooled", "0.65", "s"),
+    "ccsa": ("CCSA", "0.35", "^"),
+    "pooled_plus": ("Pooled+", BLUE, "D"),
+    "giw_plus": ("GIW+", INK, "v"),
+    "stack": ("GIWClassifier", VERMILION, "o"),
+}
+IMAGE = Path(__file__).parents[1] / "docs" / "images" / "giw_plus.png"
 UNDER = 5.0  # points below Pooled from which on a draw counts as harmed
 COLUMNS = ("cell", "draw", "method", "accuracy", "log_loss", "seconds", "weight")
 Vector = NDArray[np.float64]
@@ -478,6 +489,26 @@ def summary(
     yield f"{np.median(ratio):.1f}"
 
 
+def figure(args: argparse.Namespace) -> None:
+    """Accuracy over the best simple method in hindsight, cell by cell: one picture."""
+    rows = [r for r in support.read_rows(args.out) if int(r["draw"]) in set(args.draws)]
+    cells = {cell.name: table(rows, cell.name, SHOWN) for cell in CELLS}
+    cells = {name: found for name, found in cells.items() if len(found["stack"])}
+    best = {name: max(found[m].mean() for m in SIMPLE) for name, found in cells.items()}
+    drawn, axes = new_figure(height=1.2 + 0.27 * len(cells))
+    height = np.arange(len(cells))[::-1]
+    axes.axvline(0.0, color=INK, linewidth=1.0)
+    for method, (title, color, marker) in DRAWN.items():
+        gap = [found[method].mean() - best[name] for name, found in cells.items()]
+        axes.scatter(gap, height, s=44, color=color, marker=marker, linewidth=0, label=title)
+    axes.set_yticks(height, list(cells), fontsize=9)
+    axes.grid(axis="x", color=LINE, linewidth=0.7)
+    axes.set_xlabel("points over the best simple method")
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.3, 1.0), ncols=len(DRAWN), frameon=False,
+                handletextpad=0.1, columnspacing=1.0)  # fmt: skip
+    IMAGE.write_bytes(png_bytes(settled(drawn), dpi=130))
+
+
 # ------------------------------------------------------------------------------------ threads
 
 
@@ -510,7 +541,7 @@ def spin() -> None:
         sum(i * i for i in range(10_000))
 
 
-COMMANDS = {"run": run, "show": show, "threads": threads}
+COMMANDS = {"run": run, "show": show, "figure": figure, "threads": threads}
 
 
 def main() -> None:

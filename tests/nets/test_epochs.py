@@ -3,9 +3,9 @@ import pytest
 import torch
 
 import giw
-from giw.nets.epochs import cross_fitted_losses
 from giw.nets.methods import ValOnly
 from giw.nets.models import model_for
+from giw.nets.stack import Trainings
 from giw.nets.training import Tensors, TrainingConfig
 
 
@@ -20,7 +20,7 @@ def data(seed=0, n=60, m=24):
 def test_left_out_losses_grow_where_validation_labels_are_learnt_by_heart():
     config = TrainingConfig(epochs=40, batch_size=32, learning_rate=0.02, decay_every=100)
     module = model_for((60, 3), 2, random_state=0)
-    loss = cross_fitted_losses(ValOnly(), module, data(), config, folds=3, random_state=0)
+    loss = Trainings(module, data(), config, 0).loss_by_epoch(ValOnly(), 3)
     assert loss.shape == (40,)
     assert loss[-1] > loss[:5].min() + 0.2
     assert loss.argmin() < 20
@@ -30,9 +30,7 @@ def test_left_out_losses_grow_where_validation_labels_are_learnt_by_heart():
 def test_impossible_numbers_of_folds_are_refused(folds):
     module = model_for((60, 3), 2, random_state=0)
     with pytest.raises(ValueError, match="n_folds"):
-        cross_fitted_losses(
-            ValOnly(), module, data(), TrainingConfig(epochs=1), folds=folds, random_state=0
-        )
+        Trainings(module, data(), TrainingConfig(epochs=1), 0).loss_by_epoch(ValOnly(), folds)
 
 
 def test_the_classifier_stops_where_left_out_points_do_best_and_fits_anew_to_all():

@@ -27,7 +27,7 @@ from giw.estimators.inputs import (
 )
 from giw.estimators.saving import SavesToFolder
 from giw.nets.devices import LARGE, as_device, default_group, shared_seed, threads_for
-from giw.nets.epochs import cross_fitted_losses, training_bar
+from giw.nets.epochs import training_bar
 from giw.nets.inputs import (
     as_net_input,
     center_and_spread,
@@ -226,16 +226,14 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         candidates = self._candidates(method, module, data, alone=ranks is not None)
         self.cross_fitted_loss_ = None
         with threads_for(module, data.x_train.device), training_bar(shown=self.verbose) as watch:
-            if self.early_stopping and validates:
-                self.cross_fitted_loss_ = cross_fitted_losses(
-                    candidates[0], module, data, config, folds=self.n_folds, random_state=seed,
-                    ranks=ranks, watch=partial(watch, config),
-                )  # fmt: skip
-                config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
             trainings = Trainings(
                 module, data, config, seed, ranks=ranks, checkpoint=checkpoint,
                 checkpoint_seconds=CHECKPOINT_SECONDS, watch=partial(watch, config),
             )  # fmt: skip
+            if self.early_stopping and validates:
+                self.cross_fitted_loss_ = trainings.loss_by_epoch(candidates[0], self.n_folds)
+                config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
+                trainings = replace(trainings, config=config, watch=partial(watch, config))
             found = fit_stack(trainings, candidates, folds=self.n_folds)
         self.n_epochs_, self.left_out_loss_ = config.epochs, found.left_out_loss
         self.stack_weight_ = {name: w for name, w in found.weight.items() if w > 0}

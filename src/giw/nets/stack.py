@@ -92,6 +92,35 @@ class Trainings:
             checkpoint_seconds=self.checkpoint_seconds,
         )  # fmt: skip
 
+    def loss_by_epoch(self, method: Method, folds: int) -> NDArray[np.float64]:  # (epochs,)
+        """Mean loss of validation points after each epoch, under nets that have not seen them.
+
+        Every fold of them is left out in turn: it neither joins, nor steers, nor enters the split
+        of the net that is judged on it.
+        """
+        data, total = self.data, np.zeros(self.config.epochs)
+        m = len(data.y_val)
+        if not 2 <= folds <= m:
+            raise ValueError(
+                "early stopping leaves out validation points in turn and needs n_folds from 2 to "
+                f"their number, got n_folds={folds} and {m} points; or turn it off"
+            )
+        fold = val_folds(data.y_val, folds, self.random_state)
+        for k in range(folds):
+            out = torch.as_tensor(fold == k, device=data.y_val.device)
+            # to a training run, the points left out are the test data
+            rest = replace(
+                data, x_val=data.x_val[~out], y_val=data.y_val[~out],
+                x_test=data.x_val[out], y_test=data.y_val[out],
+            )  # fmt: skip
+            record = train(
+                method, self.module, rest, self.config, random_state=self.random_state,
+                ranks=self.ranks,
+                on_epoch=self.watch and self.watch(f"{method.name} without fold {k + 1}"),
+            )  # fmt: skip
+            total += record.history["test_loss"] * int(out.sum())
+        return total / m
+
     def shorter(self, share: float) -> Trainings:
         """The same with a share of the epochs, and the rate falling as much sooner."""
         epochs, drop = self.config.epochs, self.config.drop_every
