@@ -7,6 +7,7 @@
     python benchmarks/nets.py run --data DATA --draws 100:104 --ideas --keep FOLDER
     python benchmarks/nets.py show                                # regret to the best in hindsight
     python benchmarks/nets.py figure                              # docs/images/giw_plus.png
+    python benchmarks/nets.py resnet --data DATA                  # a few steps of ResNet-18
     python benchmarks/nets.py threads                             # a fit beside two busy processes
 
 2,000 training images, LeNet-5, batches of 256, 30 epochs, everything else as ``GIWClassifier`` has
@@ -65,7 +66,7 @@ N_TRAIN, N_TEST, EPOCHS, BATCH = 2_000, 2_000, 30, 256
 PHOTOGRAPHS, PHOTOGRAPH_TESTS, PHOTOGRAPH_BATCH = 3_000, 1_500, 128
 FOLDS, SHARE = 3, 0.5  # of the stack, as GIWClassifier has them
 SIMPLE = ("giw", "pooled", "pooled_plus", "ccsa", "val_only", "pretrain_val", "train_only")
-SHOWN = ("stack", "giw_plus", *SIMPLE, "dfr", "gold")
+SHOWN = ("stack", "giw_plus", *SIMPLE, "dfr", "surgical", "gold")
 QUICK = (0, 3, 7, 14)  # one of each set of images, one of each shift
 DRAWN = {
     "pooled": ("Pooled", "0.65", "s"),
@@ -183,6 +184,7 @@ class Fits:
         method: Method,
         weight: Sequence[Tensor] | None = None,
         labels: Sequence[Tensor] | None = None,
+        starts: list[Pretrained] | None = None,
     ) -> None:
         """Train on all points, where asked with weights or other labels of training images."""
         learnt = self.learnt()
@@ -192,12 +194,24 @@ class Fits:
             learnt = [replace(d, y_train=y) for d, y in zip(learnt, labels, strict=True)]
         clock = Clock(self.data[0].x_train.device)
         records = train_trials(method, self.modules, learnt, self.config, self.draws,
-                               pretrained=self.starts)  # fmt: skip
+                               pretrained=starts or self.starts)  # fmt: skip
         self.seconds[name] = clock()
         self.nets[name] = [record.module for record in records]
         self.splits[name] = [record.split for record in records]
         pairs = zip(self.nets[name], self.data, strict=True)
         self.test[name] = [probabilities(net, data.x_test) for net, data in pairs]
+
+    def surgical(self, name: str) -> None:
+        """Surgical fine-tuning (Lee et al. 2023): the first layer alone, by validation images."""
+        first = next(iter(self.starts[0].params)).rpartition(".")[0]
+        starts = [
+            replace(start, optimizer={}, params={
+                key: p.detach().clone().requires_grad_(key.startswith(first))
+                for key, p in start.params.items()
+            })
+            for start in self.starts
+        ]  # fmt: skip
+        self.train(name, method_named("pretrain_val"), starts=starts)
 
     def leave_out(self, name: str, method: Method, *, folds: int, share: float) -> None:
         """Predict validation images by nets trained without them, for a share of the epochs."""
@@ -277,6 +291,7 @@ def fits(cell: Cell, draws: Sequence[int], args: argparse.Namespace) -> list[dic
     for name in ("giw_plus", *SIMPLE):
         found.train(name, method_named(name))
     found.last_layer("dfr")
+    found.surgical("surgical")
     found.train("gold", nets_ideas.GoldLoss())
     for name in ("giw_plus", *RIVALS[:2]):
         found.leave_out(name, method_named(name), folds=FOLDS, share=SHARE)
@@ -535,13 +550,26 @@ def threads(args: argparse.Namespace) -> None:
         process.terminate()
 
 
+def resnet(args: argparse.Namespace) -> None:
+    """A few steps of ResNet-18 on photographs by the same code."""
+    cell = next(cell for cell in CELLS if cell.photographs)
+    data = tensors(cell, 0, args).without_test()
+    some = replace(data, x_train=data.x_train[:256], y_train=data.y_train[:256])
+    config = TrainingConfig(epochs=1, pretrain_epochs=1, batch_size=64)
+    module = build("resnet18", some.x_train.shape, 20, random_state=0).to(args.device)
+    for name in ("giw", "giw_plus", "pooled_plus"):
+        (record,) = train_trials(method_named(name), [module], [some], config, [0])
+        print(f"{name}: loss {record.history['loss'][-1]:.2f}, {record.seconds:.1f} s, 8 steps")
+
+
 def spin() -> None:
     """Use up a core."""
     while True:
         sum(i * i for i in range(10_000))
 
 
-COMMANDS = {"run": run, "show": show, "figure": figure, "threads": threads}
+COMMANDS = {"run": run, "show": show, "figure": figure, "threads": threads,
+            "resnet": resnet}  # fmt: skip
 
 
 def main() -> None:
