@@ -8,7 +8,8 @@ CORE := .venv-core
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-busy check fast test-kernels smoke matrix soak docs gallery format clean
+.PHONY: help demo test test-busy check fast test-kernels smoke matrix soak soak-long coverage licences
+.PHONY: docs gallery format clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -84,6 +85,15 @@ gallery: $(VENV)/.docs  ## run the programs of examples/ and write their pages i
 
 soak: $(VENV)/.dev  ## kill work, fill disks and spoil files; counts and losses, see docs/reliability.md
 	@PYTHONPATH=src $(BIN)/python -m tests.soak
+
+soak-long: $(VENV)/.dev  ## the same with new seeds for two hours; the counts are kept in tests/soak/counts.csv
+	@PYTHONPATH=src $(BIN)/python -m tests.soak --minutes 120 --seed $$(date +%s) --record
+
+coverage: $(VENV)/.dev  ## lines and branches that the fast tests run; fails below the floor in pyproject.toml
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --cov=giw --cov-branch --cov-report=term
+
+licences: $(VENV)/.dev  ## licences of all that giw and its extras bring; exit code 1 where one is unknown
+	@$(BIN)/python tools/licences.py
 
 format: $(VENV)/.dev  ## rewrite the code in the house format
 	@$(BIN)/ruff check --fix .

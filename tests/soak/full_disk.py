@@ -89,40 +89,48 @@ def fill(name: str, write: Callable[[int], None], read: Callable[[], int], step:
 
 def fill_all(place: Path, step: int) -> Iterator[Filled]:
     """Checkpoints, results, saved models and pages."""
-    store = Checkpoint(place / "run", {})
+    for name, _, write, read, coarse in kinds(place):
+        yield fill(name, write, read, coarse * step)
+
+
+def kinds(place: Path) -> Iterator[tuple[str, Path, Callable[[int], None], Callable[[], int], int]]:
+    """Each kind of file: its folder, how a version is written and read, and how large it is."""
+    folder = place / "training"
+    store = Checkpoint(folder / "run", {})
 
     def save(version: int) -> None:
         store.save(Saved("train", version, {"params": {"a": torch.ones(2)}}, {}))
 
-    yield fill("checkpoint", save, lambda: store.load().epoch, step)
-    results = Store(place / "results")
+    yield "checkpoint", folder, save, lambda: store.load().epoch, 1
 
     def version_of(version: int):
         return [replace(result, seconds=float(version)) for result in some_results()]
 
-    def seen(folder: Store) -> int:
-        good, bad = folder.read_all()
+    def seen() -> int:
+        good, bad = Store(place / "results").read_all()
         (version,) = {result.seconds for result in good}
         return -1 if bad else int(version)
 
     def write_results(version: int) -> None:
-        results.write(version_of(version))
+        Store(place / "results").write(version_of(version))
 
-    yield fill("results of a job", write_results, lambda: seen(results), step)
+    yield "results of a job", place / "results", write_results, seen, 1
     rows, labels = np.arange(12.0)[:, None], np.arange(12) % 2
     model = giw.GIWClassifier(nn.Linear(1, 2), method="train_only", max_epochs=1, random_state=0)
     model.fit(rows, labels, X_val=rows, y_val=labels)
 
     def save_model(version: int) -> None:
-        model.set_params(batch_size=version).save(place / "model")
+        for net in model.nets_.values():
+            nn.init.constant_(net.weight, version)  # files of other names
+        model.set_params(batch_size=version).save(place / "models" / "model")
 
     def saved_version() -> int:
-        return giw.load(place / "model", module=nn.Linear(1, 2)).batch_size
+        return giw.load(place / "models" / "model", module=nn.Linear(1, 2)).batch_size
 
-    yield fill("saved model", save_model, saved_version, 4 * step)
-    page = place / "report.html"
+    yield "saved model", place / "models", save_model, saved_version, 4
+    page = place / "pages" / "report.html"
 
     def write_report(version: int) -> None:
         write_page(Page(f"version {version}", "an answer"), page)
 
-    yield fill("report", write_report, lambda: 1 + ("version 2" in page.read_text()), 16 * step)
+    yield "report", page.parent, write_report, lambda: 1 + ("version 2" in page.read_text()), 16

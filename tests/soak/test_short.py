@@ -5,9 +5,9 @@ import signal
 import time
 
 import pytest
-from tests.paper.process_tree import kill_if_alive
-from tests.soak import full_disk, fuzzing, killing
-from tests.soak.works import Grid, ShortFit, ShortTraining
+from tests.paper.process_tree import AVAILABLE, kill_if_alive
+from tests.soak import full_disk, fuzzing, killing, power_cut
+from tests.soak.works import FourRanks, Grid, ShortFit, ShortTraining
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,9 @@ def test_no_spoiled_file_does_harm():
         assert not found.losses, found
 
 
-@pytest.mark.parametrize("work", [ShortTraining, ShortFit])
+@pytest.mark.parametrize(
+    "work", [ShortTraining, ShortFit, pytest.param(FourRanks, marks=pytest.mark.slow)]
+)
 def test_killed_work_goes_on_and_ends_as_if_left_alone(work, tmp_path):
     found = killing.kill_often(work, tmp_path, kills=2, seed=1)
     assert found.kills == 2
@@ -33,6 +35,37 @@ def test_a_full_disk_leaves_the_last_good_file_and_is_told_in_one_line(tmp_path)
     for found in full_disk.fill_all(tmp_path, step=150):
         assert found.failed > 1
         assert not found.losses, found
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="asks /proc what is open")
+def test_a_power_cut_leaves_the_old_file_or_the_new_one(tmp_path):
+    for found in power_cut.cut_all(tmp_path):
+        assert found.old
+        assert found.new
+        assert not found.losses, found.said
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="asks /proc what is open")
+@pytest.mark.parametrize("forgotten", ["fsync of files", "fsync of folders"])
+def test_a_power_cut_finds_what_a_writer_forgets(tmp_path, forgotten):
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+
+    def write(version):
+        part = path.with_name("part")
+        with open(part, "w") as file:
+            file.write(str(version))
+            file.flush()
+            if forgotten != "fsync of files":
+                os.fsync(file.fileno())
+        os.replace(part, path)
+        if forgotten != "fsync of folders":
+            handle = os.open(path.parent, os.O_RDONLY)
+            os.fsync(handle)
+            os.close(handle)
+
+    found = power_cut.cut("careless", path.parent, write, lambda: int(path.read_text()))
+    assert found.losses > 0
 
 
 @pytest.mark.slow  # on a busy machine the work may be done before the signal comes

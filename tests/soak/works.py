@@ -4,14 +4,17 @@ import os
 import random
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import torch
+import torch.distributed as dist
 from tests.cli.tables import write_tables
 from tests.nets.training.toy import toy_net, toy_tensors
 from tests.paper import tiny_grid
-from tests.paper.process_tree import is_alive, kill_if_alive, workers_of
+from tests.paper.process_tree import children_of, is_alive, kill_if_alive, workers_of
 from tests.soak.killing import ROOT, kill_one
 from tests.soak.telling import mark, tell_first_step, tell_programs
 
@@ -24,6 +27,7 @@ from giw.nets.training.checkpoint import read_tensors
 from giw.paper import parallel
 from giw.paper.plan import group, plan
 from giw.paper.rows import Store
+from giw.writing import write_whole
 
 
 def say_to(folder: Path) -> None:
@@ -52,7 +56,7 @@ class Training:
     """``train`` with a checkpoint."""
 
     name = "train with a checkpoint"
-    share = 0.3  # of the kills
+    share = 0.25  # of the kills
     kill = staticmethod(kill_one)
     config = TrainingConfig(epochs=40, pretrain_epochs=20, batch_size=16, learning_rate=0.01)
 
@@ -87,7 +91,7 @@ class Grid:
     """``giw paper run`` on small made-up images, saving after every epoch."""
 
     name = "giw paper run"
-    share = 0.3
+    share = 0.25
     kill = staticmethod(kill_one)
     methods = ("val_only", "giw")
 
@@ -144,7 +148,7 @@ class Fit:
     """``giw fit`` of a net to a small csv, over an older model in the same folder."""
 
     name = "giw fit"
-    share = 0.3
+    share = 0.25
     kill = staticmethod(kill_one)
     epochs = 100
 
@@ -179,8 +183,74 @@ class Fit:
         return (folder / "model.unfinished").exists()
 
 
+class Ranks:
+    """One training by processes over gloo; any may be killed, and the others must end."""
+
+    name = "two ranks"
+    share = 0.15
+    count = 2
+    most_seconds = 60.0  # until the one that is left has stopped
+    still_there: ClassVar[list[int]] = []
+
+    @classmethod
+    def run(cls, folder: Path) -> None:
+        meeting = mark(folder, f"meeting-{os.getpid()}").as_uri()
+        rank = next((r for r in range(1, cls.count) if not os.fork()), 0)
+        try:
+            with told(folder) if rank == 0 else nullcontext():
+                dist.init_process_group(
+                    "gloo", init_method=meeting, rank=rank, world_size=cls.count
+                )
+                cls.trained(folder, distributed=True)
+                dist.barrier()
+                dist.destroy_process_group()
+        finally:
+            if rank:
+                os._exit(1)
+
+    @staticmethod
+    def trained(folder: Path, *, distributed: bool = False):
+        giw_classifier.CHECKPOINT_SECONDS = 0.0
+        rng = np.random.default_rng(0)
+        X, X_val = rng.normal(size=(150, 3)), rng.normal(size=(30, 3)) + 1
+        clf = giw.GIWClassifier(
+            max_epochs=40, batch_size=32, random_state=0, distributed=distributed
+        )
+        how = {"X_val": X_val, "y_val": X_val[:, 0] > 1, "checkpoint": folder / "run"}
+        clf.fit(X, X[:, 0] > 0, **how)
+        if not distributed or dist.get_rank() == 0:
+            write_whole(folder / "found", clf.predict_proba(X).tobytes())
+
+    @classmethod
+    def kill(cls, process, moments: random.Random) -> None:
+        everyone = [process.pid, *children_of(process.pid)]
+        kill_if_alive(moments.choice(everyone))
+        ends = time.monotonic() + cls.most_seconds
+        while time.monotonic() < ends and any(map(is_alive, everyone)):
+            time.sleep(0.01)
+        cls.still_there[:] = filter(is_alive, everyone)
+        for pid in cls.still_there:
+            kill_if_alive(pid)
+
+    @classmethod
+    def check(cls, folder: Path) -> None:
+        if cls.still_there:
+            raise AssertionError(f"a process went on for {cls.most_seconds:.0f} s without another")
+        if (folder / "run").exists():
+            read_tensors(folder / "run")
+
+    @staticmethod
+    def result(folder: Path):
+        return (folder / "found").read_bytes()
+
+
+class FourRanks(Ranks):
+    name = "four ranks"
+    count = 4
+
+
 class ShortFit(Fit):
     epochs = 20
 
 
-WORKS = (Training, Grid, SharedGrid, Fit)
+WORKS = (Training, Grid, SharedGrid, Fit, Ranks)

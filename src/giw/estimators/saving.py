@@ -436,6 +436,8 @@ def _take_place(temporary: Path, folder: Path, files: Mapping[str, bytes]) -> No
         sync_folder(folder.parent)
         return
     for name in sorted(files, key=lambda name: name == INDEX):
+        if name == INDEX:  # a power cut must not leave it alone with files that it does not name
+            sync_folder(folder)
         (temporary / name).replace(folder / name)
     sync_folder(folder)
     for old in folder.iterdir():  # our own files that the new index does not name
