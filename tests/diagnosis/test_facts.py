@@ -195,7 +195,21 @@ def test_an_empty_column_is_a_missing_one(where):
     (fact,) = facts(*tables(size=tuple(pair)))
     side = ("training", "validation")[where]
     assert (fact.kind, fact.aside) == ("missing column", True)
-    assert fact.text.startswith(f"Column 'size' is empty in the {side} table")
+    assert fact.text.endswith(f"and empty in the {side} table.")
+
+
+def test_a_column_that_chance_empties_is_not_missing():
+    """Of 250 rows one has a value: it is in training with a probability of 0.8."""
+    age = np.append(1.0, np.full(199, np.nan))
+    assert facts(*tables(size=(age, np.full(50, np.nan)))) == ()
+
+
+def test_codes_that_happen_to_be_numbers_are_text_as_in_training():
+    codes = text(["250", "V58", "401", "E87"] * 50)
+    assert facts(*tables(code=(codes, np.array([250.0, 401.0] * 25)))) == ()
+    (fact,) = facts(*tables(code=(codes, np.array([250.0] * 40 + [7.0] * 10))))
+    assert (fact.kind, fact.val_rows) == ("new category", 10)
+    assert "'7'" in fact.text
 
 
 def test_row_numbers_and_moments_are_told_apart():

@@ -1,12 +1,13 @@
 """What is advised follows from what was found."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from giw.diagnosis import CaseVerdict
 from giw.diagnosis.findings import NBSP, Finding, in_words, percent
-from giw.diagnosis.labels import LabelNoise
 from giw.diagnosis.verdict import recommend, what_shifted
 
 KINDS = ("covariate", "class prior", "within class", "label")
@@ -34,7 +35,7 @@ def shifts_of(found, kinds=KINDS):
 
 
 def advice(
-    *found, outside=(0.0, 0.02), needed=None, effective=0.9, noise=None, kinds=KINDS, listed=0,
+    *found, outside=(0.0, 0.02), needed=None, effective=0.9, kinds=KINDS, listed=0,
     facts=(),
 ):  # fmt: skip
     return recommend(
@@ -44,7 +45,6 @@ def advice(
         n_outside_rows=listed,
         n_new_rows=len(LIMA.rows) * (LIMA in facts),
         effective_share=effective,
-        noise=noise,
     )
 
 
@@ -169,11 +169,15 @@ def test_an_open_case_says_how_many_rows_would_decide():
     assert advice().next_steps == ()
 
 
-def test_fragile_weights_and_noisy_labels_are_mentioned():
-    noise = LabelNoise(0.3, (0.25, 0.35), 0.01, (0.0, 0.05), 40, 9, 100)
-    steps = " ".join(advice("covariate", effective=0.02, noise=noise).next_steps)
-    assert "worth only" in steps
-    assert "training labels are noisy" in steps
+def test_fragile_weights_are_mentioned():
+    assert "worth only" in " ".join(advice("covariate", effective=0.02).next_steps)
+
+
+def test_many_facts_of_a_kind_make_one_clause():
+    others = [replace(UNIT, column=f"x{j}", text=f"Column 'x{j}' differs.") for j in range(9)]
+    told = advice(facts=(UNIT, *others))
+    assert told.answer == "Column 'x' is 10 times larger (9 more likewise)."
+    assert "First bring columns 'x', 'x0', 'x1' and 7 more to one unit." in told.action
 
 
 def test_missing_validation_labels_are_asked_for():

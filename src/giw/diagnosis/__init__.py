@@ -3,7 +3,7 @@
 from giw.diagnosis.case import CaseVerdict, which_case
 from giw.diagnosis.diagnose import STEPS, diagnose
 from giw.diagnosis.result import Diagnosis, Sizes
-from giw.diagnosis.share import SupportShare, outside_list, separability, support_share
+from giw.diagnosis.share import SupportShare, outside_list, support_share
 
 __all__ = [
     "STEPS",
@@ -13,7 +13,6 @@ __all__ = [
     "SupportShare",
     "diagnose",
     "outside_list",
-    "separability",
     "support_share",
     "which_case",
 ]

@@ -13,6 +13,7 @@ from giw.checks import as_labels
 from giw.diagnosis.facts import facts
 from giw.diagnosis.findings import Finding
 from giw.tables import Encoder, Table, TableSample, as_table
+from giw.tables.encoder import as_text
 
 MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
 Floats = NDArray[np.float64]
@@ -124,8 +125,11 @@ def read(
             replace(table, columns={k: v for k, v in table.columns.items() if k not in lost})
             for table in (train, val)
         )
-        val = replace(val, columns={k: v / by.get(k, 1.0) if k in by else v
-                                    for k, v in val.columns.items()})  # fmt: skip
+        codes = {k for k, column in train.columns.items() if column.dtype == object}
+        val = replace(val, columns={
+            k: as_text(v) if k in codes else v / by[k] if k in by else v
+            for k, v in val.columns.items()
+        })  # fmt: skip
     encoder = Encoder().fit(train, val)
     return Data(
         train, val,

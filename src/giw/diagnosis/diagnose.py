@@ -16,13 +16,12 @@ from giw.diagnosis.data import Data, read, rows_of
 from giw.diagnosis.findings import Finding, holm, in_words
 from giw.diagnosis.labels import (
     Cost,
-    LabelNoise,
     ListedRow,
     cost_of_shift,
     cross_fit,
     expected_of,
     label_test,
-    look_for_noise,
+    suspects_among,
     unexplained,
     wrong_by,
 )  # fmt: skip
@@ -146,9 +145,13 @@ def diagnose(
     verdict = which_case(judged, data.z_train[train], data.z_val[val])
     share_inside, (low, high) = support_share(judged)
     interval = (1 - high, 1 - low)
-    listed = np.flatnonzero(~sure)[outside_list(replace(judged, p_value=conformal[~sure]))]
-    outside = outside_test(conformal[~sure], splitter.n_held_out_, interval, len(listed))
-    tests: list[Finding | None] = [outside]
+    others = replace(judged, p_value=conformal[~sure])
+    listed = np.flatnonzero(~sure)[outside_list(others)]
+    tests: list[Finding | None] = []
+    if not sure.all():
+        low, high = support_share(others).interval
+        bounds = (1 - high, 1 - low)
+        tests.append(outside_test(others.p_value, splitter.n_held_out_, bounds, len(listed)))
 
     step(STEPS[2])
     # a copy is no new evidence, and a model that has seen one is not surprised by the other
@@ -168,7 +171,7 @@ def diagnose(
     step(STEPS[3])
     inside = rest & np.isin(asked_val, val[np.asarray(split.inside)])
     odds = odds_of_membership(z, z_asked[inside], generator)
-    share = effective_sample_size(odds[0] / odds[0].mean()) / len(z)
+    share = effective_sample_size(odds[0] / odds[0].mean()) / len(z) if inside.any() else 0.0
 
     step(STEPS[4])
     user = None if model is None else (model, X, y, X_val, y_val)
@@ -201,7 +204,7 @@ def diagnose(
     )
     told = recommend(
         findings, case=verdict, outside=1 - share_inside, n_outside_rows=len(rows),
-        n_new_rows=int(sure.sum()), effective_share=share, noise=asked.noise,
+        n_new_rows=int(sure.sum()), effective_share=share,
     )  # fmt: skip
     frame = hasattr(X, "columns") or isinstance(X, TableSample)
     text = any(c.dtype == object or k in data.train.dates for k, c in data.train.columns.items())
@@ -232,7 +235,6 @@ def diagnose(
         outside_rows=rows,
         outside_columns=blamed,
         suspects=asked.suspects,
-        label_noise=asked.noise,
         cost=asked.cost,
         groups=_by_group(data, splitter, of_val, max_val),
         class_shares=labels.shares(),
@@ -248,7 +250,6 @@ class OfLabels(NamedTuple):
 
     test: Finding | None = None
     surprise: tuple[list[Floats], list[Floats]] = ([], [])
-    noise: LabelNoise | None = None
     suspects: tuple[ListedRow, ...] = ()
     cost: Cost | None = None
 
@@ -273,9 +274,7 @@ def _labels(
     fitted = cross_fit(z[0], old, z[1], classes=len(labels.names), generator=generator)
     surprise, wrong = fitted.surprise(old, new), fitted.wrong(old, new)
     loss = wrong if user is None else wrong_by(*user, rows, fitted.fold)
-    noise, suspects = look_for_noise(
-        fitted, old, new, inside, names=labels.names, row_numbers=place[rows[0]]
-    )
+    suspects = suspects_among(fitted, old, names=labels.names, row_numbers=place[rows[0]])
     test, cost = None, None
     if inside.sum() >= FEWEST:
         n = len(old)
@@ -292,7 +291,7 @@ def _labels(
         name = "A forest" if user is None else type(user[0]).__name__
         last = hoped[:n, 1], hoped[n:, 1]
         cost = cost_of_shift(loss, last, odds[0], inside, generator, model=name)
-    return OfLabels(test, ([surprise[0]], [surprise[1]]), noise, suspects, cost)
+    return OfLabels(test, ([surprise[0]], [surprise[1]]), suspects, cost)
 
 
 def _groups(groups: Any, n: int, name: str) -> NDArray[Any] | None:

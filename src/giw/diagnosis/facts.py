@@ -15,6 +15,7 @@ from scipy.signal import fftconvolve
 from scipy.stats import binom, hypergeom, ks_2samp
 
 from giw.diagnosis.findings import FACTS, Finding
+from giw.tables.encoder import as_text
 from giw.tables.table import Column, Table, is_number, missing_in
 
 FACTORS = tuple(sign * power for power in (1, 2, 3) for sign in (1, -1))  # of ten
@@ -49,10 +50,11 @@ def facts(
     """
     shared = [name for name in train.names if name in val.columns]
     dates = {name: (name in train.dates, name in val.dates) for name in shared}
-    found = [*_missing_columns(train, val), *_new_classes(y, y_val)]
+    each = level / max(len(shared), 1)
+    found = [*_missing_columns(train, val, each), *_new_classes(y, y_val)]
     for name in shared:
         columns = train.columns[name], val.columns[name]
-        found += _of_column(name, *columns, level / len(shared), dates[name])
+        found += _of_column(name, *columns, each, dates[name])
     found += _duplicates(train, val, shared, level)
     sides = [train.columns[name] for name in shared]
     of_text = sum(column.dtype == object for column in sides) + (y is not None)
@@ -135,19 +137,21 @@ def _of_rows(
     )  # fmt: skip
 
 
-def _missing_columns(train: Table, val: Table) -> Iterator[Finding]:
+def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding]:
+    """Columns that one table has not, or in which it has no value though the other has many."""
+    tables, sides = (train, val), ("training", "validation")
     for name in dict.fromkeys([*train.names, *val.names]):
-        here, there = (
-            name in table.columns and not missing_in(table.columns[name]).all()
-            for table in (train, val)
-        )
-        if here != there:
-            has, lacks = ("training", "validation")[:: 1 if here else -1]
-            if name in train.columns and name in val.columns:
-                text = f"Column {name!r} is empty in the {lacks} table and not in the {has} table."
-            else:
-                text = f"Column {name!r} is in the {has} table and not in the {lacks} table."
-            yield _whole("missing column", name, text)
+        has = [name in table.columns for table in tables]
+        if all(has):
+            there = [int((~missing_in(table.columns[name])).sum()) for table in tables]
+            has, sizes = [count > 0 for count in there], (len(train), len(val))
+            at = int(there[1] == 0)
+            if all(has) or all_by_chance(sum(there), sizes[at], sizes[1 - at]) > level:
+                continue
+        here, gone = sides if has[0] else sides[::-1]
+        what = "empty" if name in train.columns and name in val.columns else "not"
+        text = f"Column {name!r} is in the {here} table and {what} in the {gone} table."
+        yield _whole("missing column", name, text)
 
 
 def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator[Finding]:
@@ -177,10 +181,12 @@ def _of_column(
     if all(formats) and formats[0] != formats[1]:
         text = f"Dates in column {name!r} are written like {formats[0]} in training and like "
         yield _whole("date format", name, f"{text}{formats[1]} in validation.")
-    elif (train.dtype == object) != (val.dtype == object):
+    elif (train.dtype == object) != (val.dtype == object) and not _same_codes(train, val):
         words, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
         text = f"Column {name!r} holds text in the {words} table and numbers in the {number} table"
         yield _whole("type", name, f"{text}, and is compared no further.")
+    elif train.dtype == object and val.dtype != object:
+        yield from _of_column(name, train, as_text(val), level, dates)
     elif len(set(there.tolist())) == 1 and (val_there != there[0]).any():
         rows = ~val_gone & (val != there[0])
         value = there[0] if train.dtype == object else f"{there[0]:g}"
@@ -195,6 +201,12 @@ def _of_column(
         yield from _of_text(name, there.astype(str), val, val_gone)
     else:
         yield from _of_numbers(name, there, val, val_gone, level, all(dates))
+
+
+def _same_codes(train: Column, val: Column) -> bool:
+    """Whether numbers in validation are codes that training writes as text, among other words."""
+    known = set(train.tolist()) - {None}
+    return train.dtype == object and not known.isdisjoint(as_text(val).tolist())
 
 
 def _infinite(column: Column) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -153,3 +153,9 @@ def short(value: float) -> str:
 def counted(many: int, noun: str) -> str:
     """``1 row`` or ``1,204 rows``."""
     return f"{many:,} {noun}{'s' * (many != 1)}"
+
+
+def some(lines: Iterable[str], most: int = 12) -> list[str]:
+    """The first lines, and how many are left."""
+    every = list(lines)
+    return every[:most] + [f"And {len(every) - most} more."] * (len(every) > most)

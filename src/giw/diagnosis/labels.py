@@ -15,7 +15,6 @@ from sklearn.utils import _safe_indexing as rows_at
 
 from giw.diagnosis.findings import Finding, a_test, percent
 from giw.diagnosis.membership import BLOCKS
-from giw.diagnosis.share import binomial_interval
 from giw.diagnosis.shift_tests import AT_A_TIME, DRAWS, FEWEST
 from giw.support.neighbours import row_key, rows_repeat_by_nature
 
@@ -339,32 +338,6 @@ def cost_of_shift(
 
 
 @dataclass(frozen=True)
-class LabelNoise:
-    """Disagreement where the model is confident, in training and in validation.
-
-    Attributes
-    ----------
-    train, val : float
-        Share of labels that differ from the model's, among the half of the rows of which it is most
-        confident. Classes that overlap do so where it is not confident; noise is everywhere.
-    train_interval, val_interval : tuples of two floats
-        95 % intervals (Clopper-Pearson); ``val`` is over rows inside the training support.
-    val_rows : int
-        Validation rows behind ``val``.
-    n_suspects, rows : int
-        Training rows where another label leads by 50 points, and those that were looked at.
-    """
-
-    train: float
-    train_interval: tuple[float, float]
-    val: float
-    val_interval: tuple[float, float]
-    val_rows: int
-    n_suspects: int
-    rows: int
-
-
-@dataclass(frozen=True)
 class ListedRow:
     """A validation row outside the training support, or a training row likely to be mislabelled.
 
@@ -400,42 +373,21 @@ class ListedRow:
     columns: tuple[str, ...] = ()
 
 
-def look_for_noise(
-    fitted: CrossFitted,
-    label_train: Ints,
-    label_val: Ints,
-    inside: Bools,
-    *,
-    names: Sequence[str],
-    row_numbers: Ints,
-) -> tuple[LabelNoise, tuple[ListedRow, ...]]:
-    """Count disagreement among confident rows and list suspects, the clearest first.
+def suspects_among(
+    fitted: CrossFitted, label: Ints, *, names: Sequence[str], row_numbers: Ints
+) -> tuple[ListedRow, ...]:
+    """Training rows where another label leads by 50 points, the clearest first.
 
     Labels are codes whose meaning ``names`` says; ``row_numbers`` are those of the user's table.
     """
     best, confidence = fitted.train.argmax(axis=1), fitted.train.max(axis=1)
-    cut = float(np.quantile(confidence, 0.5))
-    mean = fitted.val.mean(axis=0)[inside]  # (m inside, c)
-    counts = [
-        (int((side & sure).sum()), int(sure.sum()))
-        for side, sure in (
-            (best != label_train, confidence >= cut),
-            (mean.argmax(axis=1) != label_val[inside], mean.max(axis=1, initial=0) >= cut),
-        )
-    ]
-    (train, ends), (val, val_ends) = ((k / max(n, 1), binomial_interval(k, n)) for k, n in counts)
-    lead = confidence - fitted.train[np.arange(len(best)), label_train]
-    suspects = np.flatnonzero(lead >= CLEAR)
+    lead = confidence - fitted.train[np.arange(len(best)), label]
+    clear = np.flatnonzero(lead >= CLEAR)
 
     def listed(j: int) -> ListedRow:
-        row, label, likely = int(row_numbers[j]), names[label_train[j]], names[best[j]]
+        row, own, likely = int(row_numbers[j]), names[label[j]], names[best[j]]
         chance = float(confidence[j])
-        text = f"label {label}, likelier {likely} ({percent(chance)})"
-        return ListedRow(
-            "training", row, row + 2, None, "(label)", label, label, likely, chance, text
-        )  # fmt: skip
+        text = f"label {own}, likelier {likely} ({percent(chance)})"
+        return ListedRow("training", row, row + 2, None, "(label)", own, own, likely, chance, text)
 
-    noise = LabelNoise(
-        train, ends, val, val_ends, counts[1][1], len(suspects), len(label_train)
-    )  # fmt: skip
-    return noise, tuple(map(listed, suspects[np.argsort(-lead[suspects], kind="stable")]))
+    return tuple(map(listed, clear[np.argsort(-lead[clear], kind="stable")]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from giw.diagnosis.findings import QUESTIONS, counted, p_in_words, percent
+from giw.diagnosis.findings import QUESTIONS, counted, p_in_words, percent, some
 from giw.diagnosis.result import COUNTED, PARTS, Diagnosis, cost_in_words
 from giw.pages import Page, Picture, Section, split_histogram
 from giw.pages.tables import Entry, Group, Sheet, small_bars
@@ -27,7 +27,7 @@ def diagnosis_page(
     """The page: the answer, what to do, and then the evidence piece by piece."""
     told = found.recommendation
     sections = [
-        Section("What is certain", [fact.text for fact in found.facts]),
+        Section("What is certain", some(fact.text for fact in found.facts)),
         Section("What to do", [told.action], code=next_command or told.code),
         Section("What helps further", told.next_steps),
         _shifts(found),
@@ -36,7 +36,7 @@ def diagnosis_page(
         _support(found),
         _outside(found),
         _groups(found),
-        _noise(found),
+        _suspects(found),
         _sizes(found),
     ]
     return Page(
@@ -73,7 +73,8 @@ def _shifts(found: Diagnosis) -> Section:
         for test in found.shifts
     ]
     note = "Sizes are lower bounds, with 95 % intervals: a better model might see more. Yes is "
-    note += "said at a joint error of 5 % over all questions."
+    note += "said at a joint error of 3 % over all questions. Rows that facts put outside, such as "
+    note += "those of unseen categories, take no part."
     few = "Too few validation rows to test more: at least 8 are needed."
     return Section(
         "What has shifted?",
@@ -206,28 +207,18 @@ def _groups(found: Diagnosis) -> Section:
     return Section("Group by group", [told] * bool(rows), sheets=_sheet("groups", head, rows, note))
 
 
-def _noise(found: Diagnosis) -> Section:
-    noise = found.label_noise
-    if noise is None:
-        return Section("")
-    low, high = noise.train_interval
-    val, val_high = noise.val_interval
-    told = "Where a model of the other training rows is most confident, "
-    told += f"{percent(noise.train)} of training labels contradict it ({percent(low)} to "
-    told += f"{percent(high)})"
-    if noise.val_rows >= 8:
-        told += f", against {percent(noise.val)} of validation labels ({percent(val)} to "
-        told += f"{percent(val_high)})"
-    told += ". Overlapping classes disagree where the model is unsure; wrong labels disagree "
-    told += "everywhere. This is a hint and no proof."
+def _suspects(found: Diagnosis) -> Section:
+    told = "A model of the other training rows finds another label much likelier. Classes that "
+    told += "overlap do so too: this is a hint and no proof."
     rows = [
         [f"{r.line}", r.label or "", r.likely or "", percent(r.probability or 0.0)]
         for r in found.suspects[:SHOWN]
     ]
-    note = _first(len(rows), noise.n_suspects, "the clearest first")
+    note = _first(len(rows), len(found.suspects), "the clearest first")
+    note += f" {found.sizes.tested_train:,} rows were looked at."
     head = ["Row", "Label", "Likelier", "Probability"]
-    sheets = _sheet("suspects", head, rows, f"{note} {noise.rows:,} rows were looked at.")
-    return Section("Are training labels wrong?", [told], sheets=sheets)
+    sheets = _sheet("suspects", head, rows, note)
+    return Section("Are training labels wrong?", [told] * bool(rows), sheets=sheets)
 
 
 def _first(shown: int, every: int, order: str, counts: str = f" {COUNTED}") -> str:

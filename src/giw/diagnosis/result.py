@@ -9,8 +9,8 @@ from typing import Any
 
 from giw.diagnosis.case import CaseVerdict
 from giw.diagnosis.columns import ColumnDrift
-from giw.diagnosis.findings import NBSP, Finding, counted, p_in_words, percent
-from giw.diagnosis.labels import Cost, LabelNoise, ListedRow
+from giw.diagnosis.findings import NBSP, Finding, counted, p_in_words, percent, some
+from giw.diagnosis.labels import Cost, ListedRow
 from giw.diagnosis.verdict import Recommendation
 from giw.support import SupportSplit
 
@@ -83,8 +83,6 @@ class Diagnosis:
         Columns by their mean share in the reasons.
     suspects : tuple of ListedRow
         Training rows whose label is contradicted, the clearest first.
-    label_noise : LabelNoise or None
-        Hints at wrong training labels.
     cost : Cost or None
         What the shift costs a model, in parts; None without labels on both sides.
     groups : tuple of GroupResult
@@ -112,7 +110,6 @@ class Diagnosis:
     outside_rows: tuple[ListedRow, ...]
     outside_columns: tuple[tuple[str, float], ...]
     suspects: tuple[ListedRow, ...]
-    label_noise: LabelNoise | None
     cost: Cost | None
     groups: tuple[GroupResult, ...]
     class_shares: tuple[tuple[str, float, float], ...]
@@ -193,7 +190,7 @@ class Diagnosis:
         ]
         drifted = [c for c in self.columns if c.p_value is not None and c.p_value <= 0.05]
         lists = {
-            "Facts": [fact.text for fact in self.facts],
+            "Facts": some(fact.text for fact in self.facts),
             "Evidence": evidence,
             "Columns that shifted most": [
                 f"{c.column}: distance {c.distance:.2f}, {p_in_words(c.p_value or 0.0)}"

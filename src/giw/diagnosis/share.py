@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import beta
-from sklearn.metrics import roc_auc_score
 
-from giw.support import SupportSplit, SupportSplitter
+from giw.support import SupportSplit
 from giw.support.neighbours import on_host
 
 
@@ -104,43 +103,3 @@ def outside_list(split: SupportSplit, fdr: float = 0.1) -> np.ndarray:
     order = np.argsort(p_value, kind="stable")
     below = np.flatnonzero(p_value[order] <= fdr * (np.arange(len(order)) + 1) / len(order))
     return order[: below[-1] + 1 if len(below) else 0]
-
-
-def separability(
-    X: Any,
-    y: Any,
-    *,
-    splitter: SupportSplitter | None = None,
-    most_classes: int = 8,
-    random_state: int | None = 0,
-) -> dict[Any, float]:
-    """How well a class that training lacks would be told from the rest, class by class.
-
-    Each class is hidden in turn, and half of the other rows are split from a training set that is
-    the other half. Returned is the AUROC of the p-values. Near 0.5 nothing can be said of what
-    lies outside.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Training rows; one representation.
-    y : array of shape (n,)
-        Their classes, or any other groups.
-    splitter : SupportSplitter, optional
-    most_classes : int, default=8
-        Classes that are hidden, the most frequent ones first.
-    random_state : int or None, default=0
-    """
-    X, y = np.asarray(X), np.asarray(y)
-    values, count = np.unique(y, return_counts=True)
-    order = np.random.default_rng(random_state).permutation(len(y))
-    found = {}
-    for value in values[np.argsort(-count, kind="stable")][:most_classes]:
-        rest = order[y[order] != value]
-        known, asked = rest[::2], np.concatenate([rest[1::2], np.flatnonzero(y == value)])
-        if len(known) < 20:
-            continue
-        chosen = SupportSplitter(random_state=random_state) if splitter is None else splitter
-        p_value = on_host(chosen.fit(X[known]).split(X[asked]).p_value)
-        found[value] = float(roc_auc_score(np.arange(len(asked)) < len(rest[1::2]), p_value))
-    return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from giw.diagnosis.case import CaseVerdict
 from giw.diagnosis.findings import Finding, counted, percent
-from giw.diagnosis.labels import LabelNoise
+from giw.tables.table import listed
 
 FEW_EFFECTIVE = 0.1  # share of the training rows below which weights are fragile
 ACTIONS = {
@@ -64,7 +65,6 @@ def recommend(
     n_outside_rows: int,
     n_new_rows: int = 0,
     effective_share: float = 1.0,
-    noise: LabelNoise | None = None,
 ) -> Recommendation:
     """Weigh the findings: what is certain first, then what training cannot show, then the rest.
 
@@ -73,15 +73,15 @@ def recommend(
     have something that training never has, which facts tell already.
     """
     repairs, news = [f for f in findings if f.to_repair], [f for f in findings if f.is_news]
-    told = [fact.text.removesuffix(".") for fact in (*repairs, *news)]
-    listed = n_outside_rows - n_new_rows
+    told = [_told(facts) for facts in _by_kind((*repairs, *news))]
+    others = n_outside_rows - n_new_rows
     low, high = case.val_outside
-    if listed > 0 and low >= case.materiality:
+    if others > 0 and low >= case.materiality:
         told.append(f"about {percent(outside)} of the test distribution lies outside the training "
                     f"data ({percent(low)} to {percent(high)})")  # fmt: skip
-    elif listed > 0:
-        lie = "lies" if listed == 1 else "lie"
-        told.append(f"{counted(listed, 'validation row')} {lie} outside the training data")
+    elif others > 0:
+        lie = "lies" if others == 1 else "lie"
+        told.append(f"{counted(others, 'validation row')} {lie} outside the training data")
     shifts = what_shifted(findings)
     nothing_new = not news and not n_outside_rows
     covered = nothing_new and high < case.materiality
@@ -104,12 +104,12 @@ def recommend(
         remedy = "giw"
     elif shifts:
         remedy = "class weights" if shifts == ("class prior",) else "weighting"
-    action = " ".join([*map(_repair, repairs), ACTIONS[remedy]])
+    action = " ".join([*map(_repair, _by_kind(repairs)), ACTIONS[remedy]])
     if remedy == "plain" and not covered:
         action += " Collect more validation rows before ruling out a shift."
     answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
-    kinds += ["outside"] * (listed > 0)
-    steps = _next_steps(findings, case, remedy, effective_share, noise, n_outside_rows)
+    kinds += ["outside"] * (others > 0)
+    steps = _next_steps(findings, case, remedy, effective_share, n_outside_rows)
     return Recommendation(
         f"{answer[0].upper()}{answer[1:]}.", action, tuple(steps), remedy,
         (*dict.fromkeys(kinds), *shifts),
@@ -142,15 +142,27 @@ def what_shifted(findings: Sequence[Finding]) -> tuple[str, ...]:
     return tuple(kind for kind in ("covariate", "label") if kind in found) or tuple(found)
 
 
-def _repair(fact: Finding) -> str:
-    name = repr(fact.column)
+def _by_kind(facts: Iterable[Finding]) -> Iterator[list[Finding]]:
+    """Facts in their order, those of a kind together."""
+    return (list(each) for _, each in groupby(facts, lambda fact: fact.kind))
+
+
+def _told(facts: Sequence[Finding]) -> str:
+    """The first fact of a kind, and how many others there are."""
+    more = f" ({len(facts) - 1:,} more likewise)" if len(facts) > 1 else ""
+    return facts[0].text.removesuffix(".") + more
+
+
+def _repair(facts: Sequence[Finding]) -> str:
+    """What to do about the columns of one kind of fact."""
+    names = f"column{'s' * (len(facts) > 1)} {listed([str(f.column) for f in facts], 3)}"
     return {
-        "missing column": f"First add column {name} to the other table, or leave it out.",
-        "unit": f"First bring column {name} to one unit.",
-        "constant": f"First leave out column {name}.",
-        "timestamp": f"First derive what repeats from column {name}, such as the hour or the "
-        "weekday, or leave it out.",
-    }.get(fact.kind, f"First write column {name} in the same way in both tables.")
+        "missing column": f"First add {names} to the other table, or leave out.",
+        "unit": f"First bring {names} to one unit.",
+        "constant": f"First leave out {names}.",
+        "timestamp": f"First derive what repeats from {names}, such as the hour or the weekday, or "
+        "leave out.",
+    }.get(facts[0].kind, f"First write {names} in the same way in both tables.")
 
 
 def _next_steps(
@@ -158,7 +170,6 @@ def _next_steps(
     case: CaseVerdict,
     remedy: str,
     effective_share: float,
-    noise: LabelNoise | None,
     n_outside_rows: int,
 ) -> list[str]:
     asked = {test.kind for test in findings}
@@ -178,17 +189,6 @@ def _next_steps(
         steps.append(
             f"Weighted, the training rows are worth only {percent(effective_share)} of their "
             "number. Prefer a method that shrinks weights, or collect validation rows."
-        )
-    if noise is not None and noise.train_interval[0] > max(0.02, noise.val_interval[1]):
-        steps.append(
-            f"{percent(noise.train)} of confidently predicted training labels are contradicted, "
-            f"against {percent(noise.val)} in validation: training labels are noisy. Have the "
-            "listed ones checked."
-        )
-    elif noise is not None and noise.train_interval[0] > 0.05:
-        steps.append(
-            f"{percent(noise.train)} of training labels are contradicted even where the model is "
-            "confident: have a look at the suspects."
         )
     if "label" not in asked:
         steps.append(
