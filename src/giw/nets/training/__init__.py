@@ -3,7 +3,6 @@
 from giw.nets.images import as_input
 from giw.nets.training.batches import Tensors
 from giw.nets.training.checkpoint import Interrupted, UnusableCheckpoint, ask_to_stop
-from giw.nets.training.config import TrainingConfig
 from giw.nets.training.net import (
     FunctionalNet,
     Losses,
@@ -15,7 +14,17 @@ from giw.nets.training.net import (
     sample_losses,
     unit_norm,
 )
-from giw.nets.training.protocol import Batch, Evidence, Logs, Method, Net, Params, State, StepLoss
+from giw.nets.training.protocol import (
+    Batch,
+    Evidence,
+    Logs,
+    Method,
+    Net,
+    Params,
+    State,
+    StepLoss,
+    TrainingConfig,
+)
 from giw.nets.training.run import (
     OnEpoch,
     Pretrained,

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 
 from giw.nets.training.batches import Tensors
-from giw.nets.training.config import TrainingConfig
-from giw.nets.training.protocol import Method, Params
+from giw.nets.training.protocol import Method, Params, TrainingConfig
 from giw.support import SupportSplit
 from giw.writing import write_whole
 

@@ -39,14 +39,22 @@ from giw.nets.training.checkpoint import (
     split_parts,
     stop_by_interrupt,
 )
-from giw.nets.training.config import TrainingConfig
 from giw.nets.training.net import (
     FunctionalNet,
     layer_outputs,
     predict_in_blocks,
     sample_losses,
 )
-from giw.nets.training.protocol import Batch, Evidence, Method, Net, Params, State, StepLoss
+from giw.nets.training.protocol import (
+    Batch,
+    Evidence,
+    Method,
+    Net,
+    Params,
+    State,
+    StepLoss,
+    TrainingConfig,
+)
 from giw.nets.training.ranks import (
     ShardedNet,
     any_rank_asked,
@@ -200,32 +208,11 @@ def train_trials(
     small net leaves idle is then busy. Each trial sees the batches, the split and the augmentation
     that :func:`train` gives it, and ends where ``train`` ends, up to rounding.
 
-    Parameters
-    ----------
-    method : Method
-        For example ``giw.nets.methods.GIW()``.
-    modules : sequence of torch.nn.Module
-        One initialised net per trial, all of one architecture.
-    datas : sequence of Tensors
-        One problem per trial, on one device.
-    config : TrainingConfig, optional
-        Epochs, batch size, learning rate and the like.
-    random_states : sequence of int, optional
-        One per trial; 0, 1, 2, … if not given.
-    pretrained : sequence of Pretrained, optional
-        Of :func:`pretrain_trials` or :func:`pretrain`.
-    on_epoch : callable, optional
-        From the number of a trial to a callback for its epochs.
-    checkpoint, checkpoint_seconds
-        As in :func:`train`; one file holds all trials. Where trials run one after the other, the
-        trial's number is added to the name.
-    side_by_side : bool, optional
-        If not given: whether :func:`can_stack` the nets on their device.
-
-    Returns
-    -------
-    list of TrainingRecord
-        ``seconds`` is a trial's share of the time.
+    Parameters are those of :func:`train`, one of each per trial; seeds are 0, 1, 2, … if not given,
+    and ``on_epoch`` makes a callback from the number of a trial. One checkpoint holds all trials;
+    where they run one after the other, the trial's number is added to its name. ``side_by_side``
+    is whether they do; if not given, :func:`can_stack` decides. ``seconds`` of a record are the
+    trial's share of the time.
     """
     runs = _runs(modules, datas, config, random_states, on_epoch, side_by_side, pretrained)
     records = []

@@ -12,9 +12,8 @@ from torch.func import vmap
 from giw.nets.images import as_input
 from giw.nets.kernels.graph import Captured
 from giw.nets.training.batches import JoinedData, Plan, Tensors
-from giw.nets.training.config import TrainingConfig
 from giw.nets.training.net import FunctionalNet, evaluating, sample_losses
-from giw.nets.training.protocol import Batch, Logs, Net, Params, State, StepLoss
+from giw.nets.training.protocol import Batch, Logs, Net, Params, State, StepLoss, TrainingConfig
 
 LossFunction = Callable[[Net, Params, Any, Batch], StepLoss]
 OVER_TRIALS = Batch(0, 0, 0, 0, 0, 0, None)  # type: ignore[arg-type]  # progress is common to all
