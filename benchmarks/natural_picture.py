@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from natural_tasks import REPORT
 
 from giw.pages.figures import new_figure, png_bytes
 from giw.pages.style import BLUE, GREY, INK, LINE, VERMILION
 from giw.writing import write_whole
+from natural_tasks import REPORT
 
 ROOT = Path(__file__).resolve().parents[1]
 WAYS = {

@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from tests.browser import DESK, PHONE, look_at
@@ -311,6 +310,7 @@ def test_large_data_are_sampled_and_the_result_says_so():
 
 
 def test_tensors_and_frames_are_taken():
+    torch = pytest.importorskip("torch")
     X, y, X_val, y_val = shifted(n=200, m=20)
     frames = [pd.DataFrame(side, columns=["a", "b"]) for side in (X, X_val)]
     tensors = [torch.as_tensor(side) for side in (X, y, X_val, y_val)]

@@ -2,7 +2,6 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -119,6 +118,7 @@ def test_what_cannot_be_summarized_is_refused_with_the_way_out(accuracy, message
 
 
 def test_tensors_are_welcome():
+    torch = pytest.importorskip("torch")
     assert summarize({"giw": torch.tensor([0.25, 0.75])})[0].mean == 0.5
 
 

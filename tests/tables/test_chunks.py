@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +38,7 @@ def test_blocks_and_picked_rows_do_not_depend_on_the_pieces(sizes, block, data):
 
 
 def test_what_is_taken_for_pieces_and_what_is_not():
+    torch = pytest.importorskip("torch")
     x = rows(4)
     for array in (x, torch.as_tensor(x), x.tolist(), [1.0, 2.0], list(x)):
         assert as_chunks(array, "x") is None

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -344,6 +343,7 @@ def test_polars_comes_through_arrow():
 
 
 def test_arrays_tensors_and_images_are_taken():
+    torch = pytest.importorskip("torch")
     images = RNG.normal(size=(6, 1, 2, 2))
     wanted = Encoder().fit(images.reshape(6, 4)).transform(images)
     for value in (images, torch.as_tensor(images), pd.DataFrame(images.reshape(6, 4))):
