@@ -137,7 +137,9 @@ def deal(setting: Setting, x: NDArray[np.uint8], group: NDArray[np.int64], seed:
     rest = order[~np.isin(order, target)]
     train = rest if setting.colored else rest[group[rest] < 4]
     if setting.shift == "prior":
-        train = thinned(train, label, rare=(1, 2, 6, 7, 8) if setting.colored else (1,))
+        train = thinned(
+            rng.permutation(train), label, rare=(1, 2, 6, 7, 8) if setting.colored else (1,)
+        )
     train = rng.permutation(train)[:N_TRAIN]
     y = label[np.concatenate([train, target])].copy()
     if setting.shift == "noise":
@@ -417,7 +419,8 @@ def rates_of(data: dict[str, NDArray[Any]]) -> dict[str, object]:
     )  # fmt: skip
     start = time.perf_counter()
     splitter = giw.SupportSplitter(random_state=0)
-    splitter.fit(seen, y[: N_TRAIN - N_HELD_OUT], held_out=held)
+    y_seen, y_held_out = y[: N_TRAIN - N_HELD_OUT], y[N_TRAIN - N_HELD_OUT : N_TRAIN]
+    splitter.fit(seen, y_seen, held_out=held, y_held_out=y_held_out)
     split = splitter.split(new, y[N_TRAIN:])
     seconds = time.perf_counter() - start
     single = {name: errors(p[N_VAL:], inside[N_VAL:]) for name, p in split.p_values.items()}

@@ -186,12 +186,10 @@ def split_as_published() -> Values:
 
 @golden
 def split_by_other_settings() -> Values:
-    """Other distances, cells and norms; p-values alone."""
+    """Other distances and cells; p-values alone."""
     x, y, x_val, y_val = table(n=400)
     ways: dict[str, Values] = {
         "no cells": {"cells": "none"},
-        "directions": {"norms": "unit"},
-        "both norms": {"norms": "both"},
         "few held out": {"most_held_out": 100},
         "plain distance": {"scorer": KNN(relative=0.0)},
         "level": {"level": 0.01},

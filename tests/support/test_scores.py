@@ -26,6 +26,12 @@ def test_each_rank_is_as_likely_as_any_other(order):
     assert_allclose(np.sort(p), np.arange(1, 21) / 20)
 
 
+def test_weights_of_held_out_rows_count_as_so_many_rows():
+    held_out = np.array([1.0, 2.0, 3.0, 4.0])
+    weight = np.array([0.0, 2.0, 1.0, 3.0])
+    assert_allclose(conformal_p(np.array([0.0, 2.5, 9.0]), held_out, weight), [1.0, 5 / 7, 1 / 7])
+
+
 def test_evidence_is_one_over_twice_the_root_of_p():
     held_out = np.array([1.0, 2.0, 3.0, 4.0])
     assert_allclose(evidence(np.array([0.0, 2.5]), held_out), [1 / 2, 0.5 / np.sqrt(3 / 5)])
@@ -38,11 +44,18 @@ def test_beyond_all_held_out_scores_p_falls_exponentially():
 
 
 def test_evidence_is_averaged_by_inverse_variance():
+    """Weights 3/4 and 1/4; the arithmetic mean times the geometric one."""
     each = [np.array([1.0, 2.0]), np.array([4.0, 0.5])]
-    assert_allclose(mean_evidence(each, [1.0, 3.0]), [1.75, 1.625])
+    geometric = [4**0.25, 2**0.75 * 0.5**0.25]
+    assert_allclose(mean_evidence(each, [1.0, 3.0]), np.multiply([1.75, 1.625], geometric))
 
 
 def test_a_representation_without_variance_does_not_decide_alone():
     mean = mean_evidence([np.array([1.0]), *[np.array([4.0])] * 9], [0.0] + [1.0] * 9)
-    assert_allclose(mean, (10 * 1 + 9 * 4) / 19)
-    assert_allclose(mean_evidence([np.array([3.0])] * 2, [0.0, 0.0]), 3.0)
+    assert_allclose(mean, (10 * 1 + 9 * 4) / 19 * 4 ** (9 / 19))
+    assert_allclose(mean_evidence([np.array([3.0])] * 2, [0.0, 0.0]), 9.0)
+
+
+def test_many_that_are_rather_large_say_more_than_their_mean():
+    even = mean_evidence([np.array([4.0]), np.array([4.0])], [1.0, 1.0])
+    assert even > mean_evidence([np.array([1.0]), np.array([7.0])], [1.0, 1.0])

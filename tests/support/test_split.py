@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 import giw
 from giw.diagnosis import outside_list
-from giw.support import SupportSplit, soft_membership
+from giw.support import soft_membership
 
 
 def test_a_given_split_is_what_was_given():
@@ -71,18 +71,3 @@ def test_the_old_share_says_where_it_went():
         assert split.support_share == giw.support_share(split).share
     with pytest.warns(DeprecationWarning, match="support_share"):
         assert split.support_share_interval == giw.support_share(split).interval
-
-
-def test_a_summary_says_how_many_and_what_put_them_outside():
-    split = SupportSplit(
-        inside=np.array([True, True, False]),
-        p_value=np.array([0.5, 0.3, 0.01]),
-        p_values={"input": np.array([0.6, 0.04, 0.01]), "fc1": np.array([0.5, 0.5, 0.5])},
-        alpha=2 / 3,
-    )
-    assert split.summary().splitlines() == [
-        "2 of 3 validation points inside the training support",
-        "alpha = 0.667, the mean hard membership",
-        "input: 2 points have a p-value of at most 0.05",
-        "fc1: 0 points have a p-value of at most 0.05",
-    ]

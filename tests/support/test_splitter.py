@@ -85,11 +85,46 @@ def test_the_same_class_that_is_rare_in_training_is_judged_among_its_own():
     val = islands(400, rng, at=(50.0,), width=10.0)[0]
     plain = KNN(relative=0.0)
 
-    by_cell = giw.SupportSplitter(plain, random_state=0).fit(z, y).split(val)
-    overall = giw.SupportSplitter(plain, cells="none", random_state=0).fit(z, y).split(val)
+    def share_outside(**settings):  # few points at a time, so that none says what is usual
+        splitter = giw.SupportSplitter(plain, random_state=0, **settings).fit(z, y)
+        return 1 - np.mean([splitter.split(part).inside for part in np.split(val, 100)])
 
-    assert 1 - by_cell.inside.mean() < 0.1
-    assert 1 - overall.inside.mean() > 0.15
+    assert share_outside() < 0.1
+    assert share_outside(cells="none") > 0.15
+
+
+def test_what_is_inside_may_be_shifted():
+    """A twentieth of training lies on a wider island, and three quarters of validation."""
+    together, alone = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        narrow, few = islands(1_900, rng, at=(0.0,))[0], islands(50, rng, at=(0.0,))[0]
+        wide, many = (islands(n, rng, at=(50.0,), width=9.0)[0] for n in (100, 150))
+        splitter = giw.SupportSplitter(KNN(relative=0.0), random_state=0)
+        splitter.fit(np.concatenate([narrow, wide]))
+        val = np.concatenate([few, many])
+        together.append(1 - splitter.split(val).inside.mean())
+        alone.append(1 - np.mean([splitter.split(point[None]).inside for point in val]))
+    assert np.mean(alone) > 0.5
+    assert np.mean(together) < 0.2
+
+
+def test_points_are_ranked_among_held_out_rows_of_their_label():
+    """Class b is far wider and rare in training, and a net has seen all but the held-out rows."""
+    rng = np.random.default_rng(0)
+
+    def draw(n, share):
+        y = (rng.random(n) < share).astype(int)
+        return rng.normal(size=(n, 4)) * np.where(y, 3.0, 1.0)[:, None], y
+
+    (z, y), (held, y_held), (val, y_val) = draw(2_000, 0.1), draw(1_000, 0.1), draw(400, 0.9)
+    splitter = giw.SupportSplitter(random_state=0)
+    splitter.fit(z, y, held_out=held, y_held_out=y_held)
+    few = [slice(i, i + 4) for i in range(0, 400, 4)]
+    known = np.mean([splitter.split(val[i], y_val[i]).inside for i in few])
+    unknown = np.mean([splitter.split(val[i]).inside for i in few])
+    assert 1 - known < 0.12
+    assert 1 - unknown > 0.15
 
 
 def test_a_label_that_training_never_has_is_outside_by_definition(trained):
@@ -224,8 +259,7 @@ def test_an_embedding_of_ones_own_is_one_more_representation():
     [
         (lambda z: giw.SupportSplitter(level=2).fit(z), "level must lie between 0 and 1"),
         (lambda z: giw.SupportSplitter("nearest").fit(z), "scorer must be 'knn', 'osvm'"),
-        (lambda z: giw.SupportSplitter(cells="k").fit(z), "cells must be one of"),
-        (lambda z: giw.SupportSplitter(norms="k").fit(z), "norms must be one of"),
+        (lambda z: giw.SupportSplitter(cells="k").fit(z), "cells must be 'auto' or 'none'"),
         (lambda z: giw.SupportSplitter().split(z), "call fit"),
         (lambda z: giw.SupportSplitter().fit(z).split(z[:, :1]), "both need the same"),
         (lambda z: giw.SupportSplitter().fit(z).split(z, z[:, 0]), "fit saw no y"),

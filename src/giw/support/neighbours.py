@@ -15,6 +15,8 @@ from sklearn.neighbors import NearestNeighbors
 from giw.checks import as_rows, is_tensor
 
 Matrix = Any  # a numpy array of shape (n, d), or a tensor that does not lie on the CPU
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 MANY_VALUES = 16  # a column with more different values measures something; fewer may be categories
 LOOKED_AT = 2_000  # rows in which they are counted: a column of numbers shows many at once
@@ -43,7 +45,7 @@ def unit_norm(z: Matrix) -> Matrix:
     return z / (length + (length == 0))
 
 
-def row_key(z: Matrix) -> NDArray[np.float64]:
+def row_key(z: Matrix) -> Floats:
     """One number per row: the same for equal rows, and different for others in practice, (n,).
 
     It depends on nothing but the row, so that sorting by it forgets the order rows came in.
@@ -67,7 +69,7 @@ def nearest(
     z: Matrix,  # (m, d)
     reference: Matrix,  # (n, d)
     k: int,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # (m, min(k, n)) twice
+) -> tuple[Floats, Ints]:  # (m, min(k, n)) twice
     """Distances to the k nearest rows of ``reference``, ascending, and which rows they are.
 
     On a CPU this is scikit-learn's brute force, which walks both matrices in blocks; rows on
@@ -81,9 +83,7 @@ def nearest(
     return distance.astype(np.float64), index
 
 
-def _nearest_on_device(
-    z: Any, reference: Any, k: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _nearest_on_device(z: Any, reference: Any, k: int) -> tuple[Floats, Ints]:
     torch = sys.modules["torch"]
     z, square = z.to(reference), (reference * reference).sum(dim=1)  # (n,) computed once
     parts = []
@@ -98,9 +98,9 @@ def _nearest_on_device(
 
 
 def without_copy(
-    near: tuple[NDArray[np.float64], NDArray[np.int64]],  # (m, k + 1) twice, from `nearest`
+    near: tuple[Floats, Ints],  # (m, k + 1) twice, from `nearest`
     radius: float,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # (m, k) twice
+) -> tuple[Floats, Ints]:  # (m, k) twice
     """The nearest rows without the first where that is an exact copy, else without the last."""
     distance, index = near
     if distance.shape[1] < 2:

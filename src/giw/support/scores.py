@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import check_count
-from giw.support.neighbours import Matrix, nearest, on_host, unit_norm, without_copy
+from giw.support.neighbours import Floats, Ints, Matrix, nearest, on_host, unit_norm, without_copy
 
 COPY = 1e-5  # of the reference's spread; two passes of a net over one row agree to that
 FLOOR = 1e-4  # of the mean distance: where rows repeat, the logarithm of no distance is asked
@@ -74,6 +74,8 @@ class Scored:
     ----------
     score : array of shape (r,)
         Of the held-out rows; a larger one is farther from training.
+    near : int array of shape (r, around)
+        Held-out rows around each of them.
     variance : float
         Of the logarithms of their distances, within cells.
     """
@@ -82,7 +84,7 @@ class Scored:
         self,
         z: Matrix,
         held_out: Matrix,
-        cell: NDArray[np.int64],
+        cell: Ints,
         *,
         knn: KNN,
         unit: bool,
@@ -102,7 +104,8 @@ class Scored:
         distance, in_cell = self._distance(self.held_out, skip_copy=within or skip_copies)
         self.floor = FLOOR * float(distance.mean()) + TINY
         self.distance = np.maximum(distance, self.floor)  # (r,)
-        raw = self._relative(self.distance, self.held_out, held_out=True)
+        self.near = self._near(self.held_out, own=True)
+        raw = self._relative(self.distance, self.near)
         # held-out rows are not left out of their own cell's mean: equal scores have to stay equal
         prior, cells = knn.prior_rows, int(cell.max()) + 1
         rows = prior + np.bincount(in_cell, minlength=cells)  # (cells,)
@@ -113,12 +116,13 @@ class Scored:
         self.score = (raw - self.center[in_cell]) / self.spread[in_cell]
         self.variance = float(apart.mean())
 
-    def of(self, z: Matrix) -> NDArray[np.float64]:
-        """Scores of new rows, (m,)."""
+    def of(self, z: Matrix) -> tuple[Floats, Ints]:
+        """Scores of new rows, (m,), and the held-out rows around each, (m, around)."""
         rows = self._folded(self._in_units(z))
         distance, cell = self._distance(rows, skip_copy=self.skip_copies)
-        raw = self._relative(np.maximum(distance, self.floor), rows, held_out=False)
-        return np.asarray((raw - self.center[cell]) / self.spread[cell])
+        near = self._near(rows, own=False)
+        raw = self._relative(np.maximum(distance, self.floor), near)
+        return np.asarray((raw - self.center[cell]) / self.spread[cell]), near
 
     def _in_units(self, z: Matrix) -> Matrix:
         """Rows of a size whose squares are numbers, or of length one."""
@@ -135,46 +139,45 @@ class Scored:
             return np.hstack([z[:, self.varies], length.astype(z.dtype)])
         return sys.modules["torch"].cat([z[:, self.varies], length], dim=1)
 
-    def _distance(
-        self, rows: Matrix, *, skip_copy: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _distance(self, rows: Matrix, *, skip_copy: bool) -> tuple[Floats, Ints]:
         """Mean distance to the k nearest reference rows, and the cell of the nearest."""
         near = nearest(rows, self.reference, self.knn.k + skip_copy)
         distance, index = without_copy(near, self.copy_radius) if skip_copy else near
         return distance.mean(axis=1), self.cell[index[:, 0]]
 
-    def _relative(
-        self, distance: NDArray[np.float64], rows: Matrix, *, held_out: bool
-    ) -> NDArray[np.float64]:
+    def _near(self, rows: Matrix, *, own: bool) -> Ints:
+        """The held-out rows around each; a held-out row itself comes first and is left out."""
+        return nearest(rows, self.held_out, self.knn.around + own)[1][:, -self.knn.around :]
+
+    def _relative(self, distance: Floats, near: Ints) -> Floats:
         """Logarithm of the distance, less a part of what is usual around the row, (m,)."""
-        if self.knn.relative == 0 or len(self.held_out) <= held_out:
-            return np.log(distance)
-        near = nearest(rows, self.held_out, self.knn.around + held_out)
-        if held_out:  # a row does not say what is usual around itself
-            near = without_copy(near, self.copy_radius)
-        usual = self.distance[near[1]].mean(axis=1)
+        usual = self.distance[near].mean(axis=1)
         return np.asarray(np.log(distance) - self.knn.relative * np.log(usual))
 
 
 def conformal_p(
-    score: NDArray[np.float64],  # (m,)
-    held_out: NDArray[np.float64],  # (r,)
-) -> NDArray[np.float64]:  # (m,)
+    score: Floats,  # (m,)
+    held_out: Floats,  # (r,)
+    weight: Floats | None = None,  # (r,)
+) -> Floats:  # (m,)
     r"""Rank of each score among those of held-out training rows; a larger score is farther off.
 
-    .. math:: p = \frac{1 + \#\{i : s_i \ge s\}}{1 + r}
+    .. math:: p = \frac{1 + \sum_i w_i 1[s_i \ge s]}{1 + \sum_i w_i}
 
-    Ties count against strangeness, so that :math:`P(p \le u) \le u` for a point that is
-    exchangeable with the held-out rows.
+    Ties count as farther, so that with equal weights :math:`P(p \le u) \le u` for a point
+    that is exchangeable with the held-out rows.
     """
-    order = np.sort(held_out)
-    return (1 + len(order) - np.searchsorted(order, score - TIE)) / (1 + len(order))
+    order = np.argsort(held_out)
+    sorted_weight = np.ones(len(order)) if weight is None else weight[order]
+    above = np.append(np.cumsum(sorted_weight[::-1])[::-1], 0.0)
+    place = np.searchsorted(held_out[order], score - TIE)
+    return np.asarray((1 + above[place]) / (1 + above[0]))
 
 
 def evidence(
-    score: NDArray[np.float64],  # (m,)
-    held_out: NDArray[np.float64],  # (r,)
-) -> NDArray[np.float64]:  # (m,)
+    score: Floats,  # (m,)
+    held_out: Floats,  # (r,)
+) -> Floats:  # (m,)
     r"""Evidence of each score against "inside": the e-value :math:`1 / (2 \sqrt p)`.
 
     Beyond the largest held-out score, p goes on as an exponential tail with the mean excess of the
@@ -188,17 +191,17 @@ def evidence(
 
 
 def mean_evidence(
-    each: Sequence[NDArray[np.float64]],  # K of shape (m,)
+    each: Sequence[Floats],  # K of shape (m,)
     variance: Sequence[float],  # (K,)
-) -> NDArray[np.float64]:  # (m,)
-    r"""Mean evidence of several representations, by inverse variance.
+) -> Floats:  # (m,)
+    r"""Arithmetic times geometric mean of the evidence of several representations.
 
-    .. math:: E = \sum_k v_k E_k, \qquad v_k \propto 1 / \sigma_k^2
+    .. math:: E = \Bigl(\sum_k v_k E_k\Bigr) \prod_k E_k^{v_k}, \qquad v_k \propto 1 / \sigma_k^2
 
-    A mean of e-values is an e-value, however they depend on each other [1]_. One that is very large
-    is enough, and many that are rather large are too. :math:`\sigma_k^2` is the variance of
-    logarithms of distances: where they vary little, a point that is farther away by some factor
-    says more.
+    The arithmetic mean of e-values is an e-value, however they depend on each other [1]_; one that
+    is very large is enough. The geometric mean is large where many are rather large.
+    :math:`\sigma_k^2` is the variance of logarithms of distances: where they vary little, a point
+    that is farther away by some factor says more.
 
     References
     ----------
@@ -207,7 +210,8 @@ def mean_evidence(
     """
     spread = np.maximum(variance, np.median(variance) / MOST) + TINY
     share = spread.min() / spread
-    return np.asarray(share / share.sum() @ np.stack(each))
+    share, stacked = share / share.sum(), np.stack(each)
+    return np.asarray((share @ stacked) * np.exp(share @ np.log(stacked)))
 
 
 class Levels:
@@ -215,19 +219,15 @@ class Levels:
 
     A training row that is held out shows an unseen level where it alone has that level. Their
     share, column by column, is the score: a code with thousands of levels has many such rows, a
-    column with three hospitals none.
-
-    Parameters
-    ----------
-    counts : int array of shape (n, c)
-        Training rows that have the same level as each training row, itself among them.
+    column with three hospitals none. ``counts`` of shape (n, c) says how many training rows have
+    the same level as each, itself among them.
     """
 
-    def __init__(self, counts: NDArray[np.int64]) -> None:
+    def __init__(self, counts: Ints) -> None:
         self.lone_share = (counts == 1).mean(axis=0)  # (c,)
         self.score = self._score(counts == 1)  # (n,) of held-out training rows
 
-    def p_value(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def p_value(self, counts: Ints) -> Floats:
         """Share of held-out training rows with an unseen level as rare as this one, or 1, (m,).
 
         ``counts`` of shape (m, c) says how many training rows have the same level.
@@ -235,9 +235,7 @@ class Levels:
         score = self._score(counts == 0)
         return np.where(score > -1, conformal_p(score, self.score), 1.0)
 
-    def put_first(
-        self, p_value: NDArray[np.float64], others: NDArray[np.float64], level: float
-    ) -> NDArray[np.float64]:
+    def put_first(self, p_value: Floats, others: Floats, level: float) -> Floats:
         """Points with a rare unseen level come first, and others share what they leave of p, (m,).
 
         A point is flagged where its ``p_value`` is at most ``level``. Among held-out rows that is a
@@ -249,6 +247,6 @@ class Levels:
         rest = share + (1 - share) * others
         return np.where(p_value <= level, np.minimum(p_value, others), rest)
 
-    def _score(self, unseen: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _score(self, unseen: NDArray[np.bool_]) -> Floats:
         """Minus the share of the rarest kind of unseen level, or -1 without one."""
         return -np.where(unseen, self.lone_share, 1.0).min(axis=1)

@@ -88,23 +88,11 @@ class SupportSplit:
 
     def __repr__(self) -> str:
         """How many points lie inside, in one line."""
-        return (
-            f"SupportSplit({self._count()}, alpha={self.alpha:.3f}, level={self.level:g}, "
-            f"{len(self.p_values)} representations)"
-        )
-
-    def _count(self) -> str:
         inside = int(on_host(self.inside).sum())
-        return f"{inside} of {len(self)} validation points inside the training support"
-
-    def summary(self) -> str:
-        """The split in a few lines of plain text: how many points, and what put them outside."""
-        mean = "hard membership" if self.posterior is None else "posterior of being inside"
-        lines = [self._count(), f"alpha = {self.alpha:.3f}, the mean {mean}"]
-        for name, p in self.p_values.items():
-            count = int((on_host(p) <= self.level).sum())
-            lines.append(f"{name}: {count} points have a p-value of at most {self.level:g}")
-        return "\n".join(lines)
+        return (
+            f"SupportSplit({inside} of {len(self)} validation points inside the training support, "
+            f"alpha={self.alpha:.3f}, level={self.level:g}, {len(self.p_values)} representations)"
+        )
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -114,24 +102,14 @@ class SupportSplit:
         head = "<tr><th>representation</th><th>share of points outside</th></tr>"
         return f"<p>{escape(repr(self))}</p><table>{head}{rows}</table>"
 
-    @property
-    def support_share(self) -> float:
-        """Deprecated: ``giw.support_share(split).share``."""
-        return float(self._moved().share)
-
-    @property
-    def support_share_interval(self) -> tuple[float, float]:
-        """Deprecated: ``giw.support_share(split).interval``."""
-        low, high = self._moved().interval
-        return float(low), float(high)
-
-    def _moved(self) -> Any:
-        warnings.warn(
-            "split.support_share and its interval are giw.support_share(split) now",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-        return importlib.import_module("giw").support_share(self)
+    def __getattr__(self, name: str) -> Any:
+        """Deprecated: ``support_share`` and its interval are ``giw.support_share(split)`` now."""
+        moved = {"support_share": "share", "support_share_interval": "interval"}
+        if name not in moved:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        message = "split.support_share and its interval are giw.support_share(split) now"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module("giw").support_share(self), moved[name])
 
 
 def soft_membership(p_value: np.ndarray) -> np.ndarray:

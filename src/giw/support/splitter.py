@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from giw.checks import (
@@ -20,13 +20,22 @@ from giw.checks import (
     columns_in_order,
     like_input,
 )
-from giw.support.neighbours import Matrix, as_matrix, on_host, row_key, rows_repeat_by_nature
+from giw.support.neighbours import (
+    Floats,
+    Ints,
+    Matrix,
+    as_matrix,
+    on_host,
+    row_key,
+    rows_repeat_by_nature,
+)
 from giw.support.one_class_svm import one_class_svm, threshold_of, unit_rows
 from giw.support.scores import KNN, Levels, Scored, conformal_p, evidence, mean_evidence
 from giw.support.split import LABEL, SupportSplit
 from giw.tables import Encoder
 
 INPUT, EMBEDDING, LEVELS = "input", "embedding", "levels"
+Parts = dict[str, Matrix]  # representations by name
 
 
 class SupportSplitter(BaseEstimator):
@@ -54,12 +63,8 @@ class SupportSplitter(BaseEstimator):
     level : float, default=0.05
         Share of inside points that may be called outside; more of it makes the inside set smaller
         and purer.
-    cells : {"auto", "class", "none"}, default="auto"
-        Where scores are compared: among points whose nearest training row has the same class, or
-        all together. "auto" takes classes where labels are given.
-    norms : {"auto", "plain", "unit", "both"}, default="auto"
-        Whether rows are compared as they are, by their direction, or in both ways, one p-value
-        each. "auto" is both for several matrices and plain for a single one.
+    cells : {"auto", "none"}, default="auto"
+        Whether points are compared with others of their class, where labels are given, or with all.
     most_held_out : int, default=3_000
         Training rows that are scored at most; more of them make p-values finer and take longer.
     threshold : {"text", "code"}, float or None, default=None
@@ -89,7 +94,6 @@ class SupportSplitter(BaseEstimator):
         *,
         level: float = 0.05,
         cells: str = "auto",
-        norms: str = "auto",
         most_held_out: int = 3_000,
         threshold: float | str | None = None,
         embed: Callable[[Any], Any] | None = None,
@@ -98,13 +102,14 @@ class SupportSplitter(BaseEstimator):
         self.scorer = scorer
         self.level = level
         self.cells = cells
-        self.norms = norms
         self.most_held_out = most_held_out
         self.threshold = threshold
         self.embed = embed
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any | None = None, *, held_out: Any | None = None) -> SupportSplitter:
+    def fit(
+        self, X: Any, y: Any = None, *, held_out: Any = None, y_held_out: Any = None
+    ) -> SupportSplitter:
         """Score held-out training rows against the others.
 
         Parameters
@@ -116,6 +121,8 @@ class SupportSplitter(BaseEstimator):
         held_out : like X, optional
             Training rows that a net which made the features has not seen; then all of X is
             reference. Otherwise every row is left out in turn, or ``most_held_out`` of them.
+        y_held_out : array, optional
+            Their class labels. Without them points are ranked among all of ``held_out``.
         """
         scorer = self._checked_scorer()
         self.columns_ = column_names(X)
@@ -131,8 +138,14 @@ class SupportSplitter(BaseEstimator):
             self.machine_, self.n_held_out_ = self._machine(z), n
             self.machine_scores_ = self.machine_.score_samples(unit_rows(z))
             return self
-        apart = None if held_out is None else self._representations(held_out, "held_out")[0]
-        self._score(matrices, apart, cell, scorer)
+        apart, label = None, cell
+        if held_out is not None:
+            apart = self._representations(held_out, "held_out")[0]
+            label = np.zeros(len(next(iter(apart.values()))), dtype=np.int64)
+            if self.classes_ is not None and y_held_out is not None and self.cells != "none":
+                y_held_out = as_labels(y_held_out, len(label), "y_held_out")
+                label = pd.Index(self.classes_).get_indexer(y_held_out)
+        self._score(matrices, apart, cell, label, scorer)
         return self
 
     def _machine(self, z: Matrix) -> Any:
@@ -153,11 +166,12 @@ class SupportSplitter(BaseEstimator):
         columns_in_order(self.columns_, column_names(X_val))  # the encoder sorts them
         original = next(iter(X_val.values())) if isinstance(X_val, Mapping) else X_val
         matrices, counts = self._representations(X_val, "X_val")
-        unseen = np.zeros(len(next(iter(matrices.values()))), dtype=bool)
+        label = np.full(len(next(iter(matrices.values()))), -1)
         if y_val is not None:
             if self.classes_ is None:
                 raise ValueError("y_val was given but fit saw no y; pass both or neither")
-            unseen = ~np.isin(as_labels(y_val, len(unseen), "y_val"), self.classes_)
+            label = pd.Index(self.classes_).get_indexer(as_labels(y_val, len(label), "y_val"))
+        unseen = (label < 0) & (y_val is not None)
         score = None
         if self._checked_scorer() is None:
             score = self.machine_.score_samples(unit_rows(_only(matrices)))
@@ -165,7 +179,7 @@ class SupportSplitter(BaseEstimator):
             p_value, inside = p_values["osvm"], score > threshold_of(self.threshold)
             score = like_input(score, original)
         else:
-            p_values, p_value = self._ranked(matrices)
+            p_values, p_value = self._ranked(matrices, label)
             if self.levels_ is not None and counts is not None:
                 p_values[LEVELS] = self.levels_.p_value(counts)
                 p_value = self.levels_.put_first(p_values[LEVELS], p_value, self.level)
@@ -183,11 +197,7 @@ class SupportSplitter(BaseEstimator):
         )
 
     def _score(
-        self,
-        matrices: dict[str, Matrix],
-        apart: dict[str, Matrix] | None,
-        cell: NDArray[np.int64],
-        scorer: KNN,
+        self, matrices: Parts, apart: Parts | None, cell: Ints, label: Ints, scorer: KNN
     ) -> None:
         """Score held-out rows in every representation and norm."""
         repeat = all(rows_repeat_by_nature(z) for z in matrices.values())
@@ -195,7 +205,7 @@ class SupportSplitter(BaseEstimator):
         if len(kept) < 2:
             raise ValueError(f"need at least 2 different training rows, got {len(kept)}")
         matrices = {name: z[kept] for name, z in matrices.items()}
-        pool = matrices if apart is None else apart
+        pool, label = (matrices, label[kept]) if apart is None else (apart, label)
         place = _sorted_rows(pool, None, once=False)
         order = as_generator(self.random_state).permutation(len(place))
         chosen = place[np.sort(order[: self.most_held_out])]
@@ -206,35 +216,65 @@ class SupportSplitter(BaseEstimator):
                 f"{self.level:g}; points are called outside at {1 / (len(chosen) + 1):.3g} instead",
                 stacklevel=callers_level(),
             )
-        norms = self.norms if self.norms != "auto" else "both" if len(matrices) > 1 else "plain"
+        norms = (False, True) if len(matrices) > 1 else (False,)  # as they are, and by direction
         self.scored_ = {
             (name, unit): Scored(
                 z, pool[name][chosen], cell[kept], knn=scorer, unit=unit,
                 within=apart is None, skip_copies=not repeat,
             )
             for name, z in matrices.items()
-            for unit in {"plain": (False,), "unit": (True,), "both": (False, True)}[norms]
+            for unit in norms
         }  # fmt: skip
-        self.evidence_ = self._mean([evidence(s.score, s.score) for s in self.scored_.values()])
+        each = self.scored_.values()
+        self.evidence_ = self._mean([evidence(s.score, s.score) for s in each])
+        self.held_label_, self.prior_rows_ = label[chosen], scorer.prior_rows
+        p_value = self._rank(self.evidence_, self.evidence_, self.held_label_, np.ones(len(chosen)))
+        self.usual_ = self._seen_near([s.near for s in each], p_value) / p_value.sum()
+        self.prior_ = scorer.prior_rows * p_value.mean() * self.usual_.mean()
 
-    def _mean(self, each: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _mean(self, each: list[Floats]) -> Floats:
         return mean_evidence(each, [s.variance for s in self.scored_.values()])
 
-    def _ranked(
-        self, matrices: dict[str, Matrix]
-    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.float64]]:
+    def _rank(self, score: Floats, held_out: Floats, label: Ints, weight: Floats) -> Floats:
+        """Rank among held-out rows of the same label, so that class shares may shift, (m,).
+
+        All held-out rows count as ``prior_rows`` of them: labels with few rows follow the others.
+        """
+        p_value, prior = conformal_p(score, held_out, weight), self.prior_rows_
+        for value in np.unique(self.held_label_):
+            of, own = label == value, self.held_label_ == value
+            rows, p_own = weight[own].sum(), conformal_p(score[of], held_out[own], weight[own])
+            above = (1 + rows) * p_own - 1  # weight of the rows that are at least as strange
+            p_value[of] = (above + prior * p_value[of]) / (rows + prior)
+        return p_value
+
+    def _ranked(self, matrices: Parts, label: Ints) -> tuple[dict[str, Floats], Floats]:
         """p-values by representation, and the rank of their mean evidence, (m,)."""
-        pairs = {
-            f"{name}, unit norm" if unit else name: (s.of(matrices[name]), s.score)
+        found = {
+            f"{name}, unit norm" if unit else name: (*s.of(matrices[name]), s.score)
             for (name, unit), s in self.scored_.items()
         }
-        mean = self._mean([evidence(*pair) for pair in pairs.values()])
-        p_values = {name: conformal_p(*pair) for name, pair in pairs.items()}
-        return p_values, conformal_p(mean, self.evidence_)
+        mean = self._mean([evidence(score, held) for score, _, held in found.values()])
+        p_value = self._rank(mean, self.evidence_, label, np.ones(self.n_held_out_))
+        # what is inside may be shifted, and then held-out rows that are like it say what is usual;
+        # as many points as ``prior_rows`` without a shift are added
+        near = self._seen_near([near for _, near, _ in found.values()], p_value)
+        weight = (near + self.prior_) / (self.usual_ * p_value.sum() + self.prior_)  # (r,)
+        weight /= weight.mean()
+        p_values = {
+            name: self._rank(score, held, label, weight) for name, (score, _, held) in found.items()
+        }
+        return p_values, self._rank(mean, self.evidence_, label, weight)
+
+    def _seen_near(self, near: list[Ints], p_value: Floats) -> Floats:
+        """Sum of the p-values of points that each held-out row is near to, (r,)."""
+        rows = len(self.held_label_)
+        each = [np.bincount(i.ravel(), np.repeat(p_value, i.shape[1]), rows) for i in near]
+        return np.asarray(np.sum(each, axis=0))
 
     def _representations(
         self, X: Any, name: str, *, fit: bool = False
-    ) -> tuple[dict[str, Matrix], NDArray[np.int64] | None]:
+    ) -> tuple[dict[str, Matrix], Ints | None]:
         """Matrices by name, and counts of levels where there are any, of the same rows."""
         parts = dict(X) if isinstance(X, Mapping) else self._of_one(X, fit=fit)
         if self.embed is not None:
@@ -272,24 +312,16 @@ class SupportSplitter(BaseEstimator):
         """How strange a point is, or None where the published machine says it."""
         if not 0 < check_positive(self.level, "level") < 1:
             raise ValueError(f"level must lie between 0 and 1, got {self.level}")
-        for name, allowed in (
-            ("cells", ("auto", "class", "none")),
-            ("norms", ("auto", "plain", "unit", "both")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        if self.scorer not in ("knn", "osvm") and not isinstance(self.scorer, KNN):
-            raise ValueError(
-                f"scorer must be 'knn', 'osvm' or giw.support.KNN, got {self.scorer!r}"
-            )
-        if self.scorer == "osvm":
-            return None
-        return self.scorer if isinstance(self.scorer, KNN) else KNN()
+        if self.cells not in ("auto", "none"):
+            raise ValueError(f"cells must be 'auto' or 'none', got {self.cells!r}")
+        if self.scorer in ("knn", "osvm"):
+            return KNN() if self.scorer == "knn" else None
+        if not isinstance(self.scorer, KNN):
+            raise ValueError(f"scorer must be 'knn', 'osvm' or giw.support.KNN, got {self.scorer}")
+        return self.scorer
 
 
-def _sorted_rows(
-    matrices: dict[str, Matrix], cell: NDArray[np.int64] | None, *, once: bool
-) -> NDArray[np.int64]:
+def _sorted_rows(matrices: Parts, cell: Ints | None, *, once: bool) -> Ints:
     """Rows in an order that depends on what they hold only, and if so asked without copies."""
     key = np.sum([row_key(z) for z in matrices.values()], axis=0)
     order = np.argsort(key, kind="stable") if cell is None else np.lexsort((cell, key))
@@ -298,7 +330,7 @@ def _sorted_rows(
     return order[np.append(True, np.diff(key[order]) > 0)]
 
 
-def _only(matrices: dict[str, Matrix]) -> Matrix:
+def _only(matrices: Parts) -> Matrix:
     if len(matrices) > 1:
         raise ValueError(f"the published one-class SVM takes one matrix, got {sorted(matrices)}")
     return next(iter(matrices.values()))

@@ -108,6 +108,7 @@ class GIW(PlainMethod):
                 {name: part[seen] for name, part in z.items()},
                 evidence.y_train[seen],
                 held_out={name: part[~seen] for name, part in z.items()},
+                y_held_out=evidence.y_train[~seen],
             )
         split = splitter.split(z_val, evidence.y_val)
         return split.soften() if self.soft and self.splitter is None else split
