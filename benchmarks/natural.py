@@ -44,7 +44,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 import giw
 from giw.estimators.candidates import default_candidates
 from giw.estimators.fitting import predictions
-from giw.estimators.stack import default_prior, settled
+from giw.estimators.stack import prior_rows, prior_weights, settled
 from natural_tasks import BASES, CHOOSE, REPORT, SHIFTS, Drawn, Job, base_named, draw, tasks_of
 
 SIMPLE = ("training", "validation", "both tables", "balanced")
@@ -78,7 +78,8 @@ def predict_all(data: Drawn, job: Job) -> dict[str, Any]:
         # probabilities keep three digits in two bytes
         "test": np.stack(test).astype("f4" if classes is None else "f2"), "y_val": code_val,
         "y_test": code, "fold": model.left_out_.fold,
-        "inside": np.asarray(model.split_.inside), "plain": middle - start, "ours": seconds,
+        "inside": np.asarray(model.split_.inside),
+        "unlike": model.left_out_.unlike, "plain": middle - start, "ours": seconds,
         "n": len(data.y),
     }  # fmt: skip
 
@@ -131,7 +132,7 @@ def ways(found: Any, classifies: bool) -> dict[str, np.ndarray]:
     """Test predictions of everything that is compared."""
     names = [str(name) for name in found["names"]]
     test = dict(zip(names, found["test"].astype(float), strict=True))
-    listed = [c for c in default_candidates(classifies) if c.name in names]
+    listed = [c for c in default_candidates() if c.name in names]
     weighted = [c for c in listed if not c.uses_losses]
     loss = left_out_losses(found)
     best = min((c.name for c in listed), key=lambda name: loss[names.index(name)].mean())
@@ -156,7 +157,9 @@ def stacked(found: Any, listed: list[Any]) -> np.ndarray:
     names = [str(name) for name in found["names"]]
     place = [names.index(c.name) for c in listed]
     left, y = found["left_out"][place].astype(float), found["y_val"]
-    mixture = settled(*default_prior(listed, left.ndim == 3), left, y)
+    classes = left.shape[2] if left.ndim == 3 else 1
+    prior = prior_weights(listed, float(found["unlike"]), len(y), classes)
+    mixture = settled(prior, prior_rows(listed, left.ndim == 3), left, y)
     return mixture.mix(found["test"][place].astype(float))
 
 
@@ -280,7 +283,7 @@ def main() -> None:
         return None
     found = regrets(cells(jobs, options.data, options.cache, options.pairs))
     if options.csv:
-        kept = found[~found.way.isin(["intermediate", "class shares", "corrected"])]
+        kept = found[~found.way.isin(["intermediate", "corrected"])]
         kept.drop(columns=["best", "both_loss"]).round(3).to_csv(options.csv, index=False)
     return report(found)
 

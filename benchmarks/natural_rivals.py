@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -145,11 +145,23 @@ PEERS: dict[str, Callable[[Numbers], np.ndarray]] = {
 }
 
 
-def predictions_of_all(data: Numbers, seconds: float) -> tuple[list[str], np.ndarray]:
-    """Test predictions of the peers that can be fitted; the others say why not."""
+class TooSlow(Exception):
+    """A peer has used up its processor time."""
+
+
+def stop(*_: Any) -> None:
+    raise TooSlow("its processor time is used up")
+
+
+def predictions_of_all(data: Numbers, seconds: float = 100.0) -> tuple[list[str], np.ndarray]:
+    """Test predictions of the peers that can be fitted; the others say why not.
+
+    A peer that takes more processor time than ``seconds`` is skipped.
+    """
     found: dict[str, np.ndarray] = {}
+    signal.signal(signal.SIGPROF, stop)
     for name, peer in PEERS.items():
-        start = time.time()
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             said = peer(data)
             if not np.isfinite(said).all():
@@ -159,8 +171,8 @@ def predictions_of_all(data: Numbers, seconds: float) -> tuple[list[str], np.nda
         except Exception as error:  # whatever a package makes of a table
             text = " ".join(str(error).split())[:150]
             print(f"  {name} skipped: {type(error).__name__}: {text}", file=sys.stderr)
-        if time.time() - start > seconds:
-            print(f"  {name} took {time.time() - start:.0f} s", file=sys.stderr)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return list(found), np.stack([*found.values()]) if found else np.empty((0, 0, 0))
 
 
@@ -191,7 +203,7 @@ def main() -> None:
                         continue
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        names, test = predictions_of_all(Numbers(data, job), 60.0)
+                        names, test = predictions_of_all(Numbers(data, job))
                     np.savez(path, names=np.array(names), test=test.astype("f4"))
                     print(job, names, file=sys.stderr, flush=True)
 

@@ -55,7 +55,7 @@ class Tables:
     inside: NDArray[np.bool_]  # (n + m,) in the training support; true for training rows
     encoder: Any  # makes ``features`` of a table
     plain: Any  # the base fitted to the training rows alone
-    loss: Vector | None = None  # (n + m, r) of models that have not seen the row
+    loss: Vector | None = None  # (n + m,) of fits to training rows that have not seen the row
     ratio: Any = "classifier"  # how weights inside the training support are estimated
     target: Vector | None = None  # (u, d) features of unlabelled rows of the target
     inside_weight: Vector | None = None  # (n,) of the candidate "giw", where it is known already
@@ -79,12 +79,6 @@ class Tables:
         m = int(self.is_val.sum())
         return self.many * (len(self.is_val) - m), m
 
-    def plain_fit(self) -> Any:
-        """The base fitted to the training rows alone."""
-        if self.plain is None:
-            raise StepsAside("training alone cannot be fitted")
-        return self.plain
-
     def fit(self, factor: Vector) -> Any:
         """The base fitted to the rows, each with ``factor`` (n + m,) times its sample weight.
 
@@ -103,6 +97,12 @@ class Candidate:
     fit: Callable[[Tables], Any]  # a model with ``predict``, and ``predict_proba`` for classes
     prior: float = 1.0  # weight in the stack before validation points are asked, beside the others
     uses_losses: bool = False  # whether it needs ``Tables.loss``
+    if_alike: bool = False  # whether it is right where the tables do not differ
+
+
+def training_only(data: Tables) -> Any:
+    """The base fitted to training rows."""
+    return data.fit((~data.is_val).astype(np.float64))
 
 
 def validation_only(data: Tables) -> Any:
@@ -117,26 +117,6 @@ def both_tables(data: Tables, *, power: float) -> Any:
     """
     n, m = data.sizes
     return data.fit(np.where(data.is_val, 1.0, (m / n) ** power))
-
-
-def class_shares(data: Tables, *, smoothing: float = 2.0, most: float = 20.0) -> Any:
-    r"""Both tables, training classes weighted to the class shares of validation.
-
-    .. math:: w_c = \frac{(m_c + a\, n_c / n) / (m + a)}{n_c / n}, \qquad a = {\rm smoothing},
-
-    with :math:`m_c` of m validation and :math:`n_c` of n training rows in class c.
-    """
-    if data.classes is None:
-        raise StepsAside("a number has no class shares")
-    classes, code = np.unique(data.label, return_inverse=True)
-    train, val = (
-        np.bincount(code[side], data.weight[side], minlength=len(classes))
-        for side in (~data.is_val, data.is_val)
-    )
-    share = train / train.sum()
-    wanted = (val + smoothing * share) / (val.sum() + smoothing)
-    ratio = np.clip(wanted / np.maximum(share, 1e-12), 1 / most, most)  # (c,)
-    return data.fit(np.where(data.is_val, 1.0, ratio[code]))
 
 
 def generalized_weighting(data: Tables, *, inside_share: float = 0.2, few: float = 20.0) -> Any:
@@ -171,8 +151,7 @@ def weight_by_losses(data: Tables) -> Vector:
     r"""Mean-one weights of training rows for the rows inside the training support, (n,).
 
     They estimate :math:`p_{\rm val}(x, y \mid {\rm inside}) / p_{\rm tr}(x, y)` on losses under
-    models that have not seen the row, so that a training row with a label that validation rows
-    contradict counts little.
+    fits to training rows that have not seen the row.
     """
     if data.inside_weight is not None:
         return data.inside_weight
@@ -181,7 +160,8 @@ def weight_by_losses(data: Tables) -> Vector:
     inside = data.is_val & data.inside
     if inside.sum() < 2:
         return np.ones(int((~data.is_val).sum()))
-    return inside_ratio(data.ratio, data.loss[~data.is_val], data.loss[inside])
+    loss = data.loss[:, None]
+    return inside_ratio(data.ratio, loss[~data.is_val], loss[inside])
 
 
 def feature_weighted(data: Tables) -> Any:
@@ -261,8 +241,10 @@ def small_linear(
     strength : float, default=1.0
         Inverse penalty; with more of it validation labels change more.
     """
+    if on_model and data.plain is None:
+        raise StepsAside("training alone cannot be fitted")
     model = Mapped(
-        data.plain_fit() if on_model else None, data.encoder if on_features else None,
+        data.plain if on_model else None, data.encoder if on_features else None,
         strength=strength, numbers=data.classes is None,
     )  # fmt: skip
     val = data.is_val
@@ -318,28 +300,32 @@ class Mapped(BaseEstimator):
         return np.hstack(parts), own
 
 
-def default_candidates(classifies: bool, labelled: bool = True) -> list[Candidate]:
-    """What is tried where nobody says what; without validation labels few can be."""
-    training = Candidate("training", Tables.plain_fit)
+def default_candidates(labelled: bool = True, unlabelled: bool = False) -> list[Candidate]:
+    """What is tried where nobody says what.
+
+    Parameters
+    ----------
+    labelled : bool, default=True
+        Whether there are validation labels; without them few can be tried.
+    unlabelled : bool, default=False
+        Whether there are unlabelled rows of the target. Without them training rows are not
+        weighted by features: a few validation rows say more by their labels.
+    """
     by_features = Candidate("weighted by features", feature_weighted)
     if not labelled:
-        return [training, by_features]
+        return [TRAINING, by_features]
     usual = [
-        training,
+        TRAINING,
         Candidate("validation", validation_only),
-        Candidate("both tables", partial(both_tables, power=0.0)),
+        Candidate("both tables", partial(both_tables, power=0.0), if_alike=True),
         Candidate("intermediate", partial(both_tables, power=0.5)),
-        BALANCED,
+        Candidate("balanced", partial(both_tables, power=1.0)),
         Candidate("giw", generalized_weighting, uses_losses=True),
-        by_features,
         Candidate("recalibrated", partial(small_linear, on_features=False)),
         Candidate("corrected", small_linear),
-        VALIDATION_LINEAR,
+        Candidate("validation, linear", partial(small_linear, on_model=False, strength=0.1)),
     ]
-    return [*usual, Candidate("class shares", class_shares)] if classifies else usual
+    return [*usual, by_features] if unlabelled else usual
 
 
-BALANCED = Candidate("balanced", partial(both_tables, power=1.0))
-VALIDATION_LINEAR = Candidate(
-    "validation, linear", partial(small_linear, on_model=False, strength=0.1)
-)
+TRAINING = Candidate("training", training_only, if_alike=True)

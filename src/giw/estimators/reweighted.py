@@ -61,9 +61,10 @@ from giw.estimators.saving import SavesToFolder
 from giw.estimators.stack import (
     LeftOut,
     Mixture,
-    default_prior,
     fit_candidate,
     leave_out,
+    prior_rows,
+    prior_weights,
     run_all,
     settled,
 )
@@ -172,7 +173,7 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
             self._say_units(base, encoded)
             data = self._tables(base, X, y, rows_of(target, np.arange(m)), y_val, encoded,
                                 _mean_one(weight), _mean_one(weight_val)[:m])  # fmt: skip
-            candidates = self._candidates(m)
+            candidates = self._candidates(m, unlabelled=m < len(target))
             left_out = leave_out(
                 candidates, data, generator, groups=groups_val, n_folds=self.n_folds,
                 fold_rows=self.fold_rows, n_jobs=self.n_jobs, verbose=self.verbose,
@@ -281,12 +282,11 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
         self.limits_ = data.limits
         return data
 
-    def _candidates(self, m: int) -> list[Candidate]:
+    def _candidates(self, m: int, unlabelled: bool) -> list[Candidate]:
         """Those that were asked for, or the usual ones for m labelled validation rows."""
-        usual = default_candidates(is_classifier(self), labelled=m > 0)
         if isinstance(self.candidates, str) and self.candidates == "auto":
-            return usual
-        known = {c.name: c for c in usual}
+            return default_candidates(m > 0, unlabelled)
+        known = {c.name: c for c in default_candidates(m > 0, unlabelled=True)}
         unknown = [c for c in self.candidates if isinstance(c, str) and c not in known]
         if isinstance(self.candidates, str) or unknown:
             raise ValueError(
@@ -300,10 +300,14 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
     ) -> Any:
         """Weights of the candidates, and fits of those that matter to all rows."""
         chosen = [c for c in candidates if left_out is None or c.name in left_out.names]
-        prior, strength = default_prior(chosen, is_classifier(self))
+        rows, classes = int(data.is_val.sum()), 1 if data.classes is None else len(data.classes)
+        # one row tells nothing; without any, both of the two candidates stay
+        unlike = float(rows == 0) if left_out is None else left_out.unlike
+        prior = prior_weights(chosen, unlike, rows, classes)
+        strength = prior_rows(chosen, is_classifier(self))
         mixture = Mixture(prior, np.ones(len(prior)))
         if left_out is None:
-            self._note(f"{int(data.is_val.sum())} labelled validation rows cannot be left out and "
+            self._note(f"{rows} labelled validation rows cannot be left out and "
                        "judged: candidates keep the weights that they have without")  # fmt: skip
         else:
             self._note(*left_out.notes)
@@ -455,15 +459,17 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     A handful of candidates is fitted: training rows only; validation rows only; both tables with
     training rows weighted 1, :math:`\sqrt{m/n}` and :math:`m/n`; generalized importance weighting
     (validation rows are split into inside and outside the training support, training rows weighted
-    to those inside, the others join); training rows weighted by features; class shares of
-    validation; the training model recalibrated on validation labels; and small linear models. Each
-    is fitted again without each fold of the validation rows. The prediction is
+    to those inside, the others join); the training model recalibrated on validation labels; and
+    small linear models; with unlabelled rows also training rows weighted by features. Each is
+    fitted again without each fold of the validation rows. The prediction is
     :math:`\sum_k a_k q_k(y \mid x)` of calibrated probabilities :math:`q_k \propto p_k^{b_k}`, with
     weights that maximise
 
     .. math:: \sum_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k
 
-    over left-out validation rows: a prior :math:`\pi` counts like :math:`c` further rows. Powers
+    over left-out validation rows. The prior :math:`\pi` counts like :math:`c` further rows; where
+    validation rows are few and training fits them as well as left-out rows of its own, it leans to
+    training alone and to both tables. Powers
     :math:`b_k` make labels of left-out rows most likely, with a penalty
     :math:`\frac c2 (\log b_k)^2`.
 

@@ -12,8 +12,8 @@ simplex,
 .. math:: \sum_j v_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k ,
 
 with :math:`p_k` from fits without the fold of validation row j. The prior :math:`\pi` counts like
-:math:`c` more validation rows. Of numbers the stack is the mean :math:`\sum_k a_k f_k(x)` and its
-weights minimise
+:math:`c` more validation rows; see :func:`prior_weights`. Of numbers the stack is the mean
+:math:`\sum_k a_k f_k(x)` and its weights minimise
 
 .. math:: \sum_j v_j \Big(y_j - \sum_k a_k f_k(x_j)\Big)^2 \Big/ s^2 + c \sum_k (a_k - \pi_k)^2 ,
 
@@ -31,14 +31,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from giw.estimators.candidates import (
-    BALANCED,
-    VALIDATION_LINEAR,
-    Candidate,
-    StepsAside,
-    Tables,
-    WeightsError,
-)
+from giw.estimators.candidates import TRAINING, Candidate, StepsAside, Tables, WeightsError
 from giw.estimators.fitting import predictions
 from giw.estimators.inputs import rows_of
 
@@ -133,13 +126,64 @@ def mean_weights(
     return found / found.sum()
 
 
-def default_prior(candidates: Sequence[Candidate], classifies: bool) -> tuple[Vector, float]:
-    """Weights before any validation row is asked, (q,), and how many rows they count like.
+def difference(loss: Vector, is_val: NDArray[np.bool_], weight: Vector) -> float:
+    r"""How plain it is that validation rows differ from training rows, 0 to 1.
 
-    One row for each candidate, and four for numbers, whose squared errors vary more.
+    It is :math:`1 - e^{-z^2 / 2}`, with z the difference of mean losses in standard errors. The
+    exponential is the likelihood of no difference beside that of the difference which was found.
+
+    Parameters
+    ----------
+    loss : array of shape (n + m,)
+        Of fits to training rows that have not seen the row.
+    is_val : bool array of shape (n + m,)
+        Which of them are validation rows.
+    weight : array of shape (n + m,)
+        Sample weights.
+    """
+    (mean, square), (val_mean, _) = (
+        np.average(np.stack([loss[side], loss[side] ** 2]), axis=1, weights=weight[side])
+        for side in (~is_val, is_val)
+    )
+    variance = max(square - mean**2, 1e-12) * (1 / is_val.sum() + 1 / (~is_val).sum())
+    return float(-np.expm1(-((val_mean - mean) ** 2) / (2 * variance)))
+
+
+def prior_weights(
+    candidates: Sequence[Candidate], unlike: float, rows: int, classes: int, a_class: float = 10.0
+) -> Vector:  # (q,)
+    r"""Weights before left-out rows are asked what they say of candidates.
+
+    Where the tables are alike, candidates that are right then share the weight, and all of them
+    where they are not. With m validation rows in c classes, the tables count as alike by
+
+    .. math:: (1 - e) \, \frac{a c}{m + a c} ,
+
+    because fewer rows a class cannot tell which candidate to believe.
+
+    Parameters
+    ----------
+    unlike : float
+        The evidence e that the tables differ, see :func:`difference`.
+    rows, classes : int
+        m and c; one class of numbers.
+    a_class : float, default=10
+        Rows a class, a, at which evidence of no difference counts half.
     """
     prior = np.array([c.prior for c in candidates], dtype=np.float64)
-    return prior / prior.sum(), (1.0 if classifies else 4.0) * len(candidates)
+    if_alike = prior * [getattr(c, "if_alike", False) for c in candidates]
+    alike = (1 - unlike) * a_class * classes / (rows + a_class * classes)
+    if not if_alike.any():
+        return prior / prior.sum()
+    return (1 - alike) * prior / prior.sum() + alike * if_alike / if_alike.sum()
+
+
+def prior_rows(candidates: Sequence[Candidate], classifies: bool) -> float:
+    """How many validation rows the prior counts like.
+
+    One for each candidate, and four for numbers, whose squared errors vary more.
+    """
+    return (1.0 if classifies else 4.0) * len(candidates)
 
 
 @dataclass(frozen=True)
@@ -213,9 +257,10 @@ class LeftOut:
     names: tuple[str, ...]
     prediction: Vector  # (q, m, c) probabilities, or (q, m) numbers
     loss: Vector  # (q, m) log-loss or squared error
-    judged: Vector | None  # (n + m, r) losses of every row under models that have not seen it
+    judged: Vector | None  # (n + m,) losses under fits to training rows that have not seen the row
     fold: NDArray[np.int64]  # (m,)
     notes: tuple[str, ...]
+    unlike: float = 1.0  # evidence that the tables differ, 0 to 1
     y: NDArray[Any] | None = None  # (m,) labels
     mixed: Vector | None = None  # (m, c) or (m,) the stack, by weights without the fold
 
@@ -245,7 +290,8 @@ def leave_out(
     """Predict every validation row by fits without its fold; none where there are no two folds.
 
     Folds are of training and validation rows; on many rows fits see ``fold_rows`` training rows.
-    Candidates that need losses come second; the losses are those of two others at all rows.
+    Candidates that need losses come second; the losses are those of fits to training rows alone,
+    which have seen no validation label that another fit leaves out.
     """
     m = int(data.is_val.sum())
     n = len(data.is_val) - m
@@ -260,16 +306,13 @@ def leave_out(
     if n > fold_rows:
         sample[:n] = False
         sample[generator.permutation(n)[:fold_rows]] = True
-        some = data.only(np.flatnonzero(sample))
-        plain = some.fit((~some.is_val).astype(np.float64))
-        data = replace(data, plain=plain, many=n / fold_rows)
+        data = replace(data, many=n / fold_rows)
     second = [c for c in candidates if getattr(c, "uses_losses", False)]
-    judges = {c.name: c for c in (BALANCED, VALIDATION_LINEAR)} if second else {}
-    first = judges | {c.name: c for c in candidates if c not in second}
+    first = {TRAINING.name: TRAINING} | {c.name: c for c in candidates if c not in second}
 
     def each_fold(some: Sequence[Candidate], data: Tables, name: str) -> dict[str, Any]:
-        """Left-out predictions of validation rows, and of all rows by those that judge."""
-        asked = [data.is_val | (c.name in judges) for c in some]
+        """Left-out predictions of validation rows, and of all rows by training alone."""
+        asked = [data.is_val | (c.name == TRAINING.name) for c in some]
         tasks = [(_one_fold, c, data, sample & (fold != k), rows & (fold == k))
                  for c, rows in zip(some, asked, strict=True) for k in range(folds)]  # fmt: skip
         results = iter(run_all(tasks, n_jobs=n_jobs, verbose=verbose, name=name))
@@ -277,10 +320,12 @@ def leave_out(
                 for c, rows in zip(some, asked, strict=True)}  # fmt: skip
 
     found = each_fold([*first.values()], data, "folds")
-    sound = [found[name] for name in judges if not isinstance(found[name], str)]
-    judged = np.stack([_loss(each, data) for each in sound], axis=1) if sound else None
-    if judged is not None and data.classes is None:
-        judged = _comparable(judged, data.is_val)
+    judged, unlike = None, 1.0
+    if not isinstance(found[TRAINING.name], str):
+        judged = _loss(found[TRAINING.name], data)
+        if data.classes is None:
+            judged = _comparable(judged, data.is_val)
+        unlike = difference(judged, data.is_val, data.weight)
     found |= each_fold(second, replace(data, loss=judged), "folds, weighted")
     kept = [c.name for c in candidates if not isinstance(found[c.name], str)]
     notes = [f"{c.name} steps aside: {found[c.name]}" for c in candidates if c.name not in kept]
@@ -288,7 +333,7 @@ def leave_out(
         raise ValueError("no candidate could be fitted: " + "; ".join(notes))
     prediction = np.stack([found[name][data.is_val] for name in kept])
     loss = np.stack([_loss(found[name], data)[data.is_val] for name in kept])
-    return LeftOut(tuple(kept), prediction, loss, judged, fold[n:], tuple(notes))
+    return LeftOut(tuple(kept), prediction, loss, judged, fold[n:], tuple(notes), unlike)
 
 
 def run_all(
@@ -346,5 +391,5 @@ def _loss(prediction: Vector, data: Tables) -> Vector:
 
 def _comparable(judged: Vector, is_val: NDArray[np.bool_]) -> Vector:
     r"""Squared errors as :math:`\log(1 + r^2 / s^2)`, s the typical error of validation rows."""
-    scale = max(float(np.median(judged[is_val].min(axis=1))) * 2.2, 1e-300)
+    scale = max(float(np.median(judged[is_val])) * 2.2, 1e-300)
     return np.log1p(judged / scale)
