@@ -118,6 +118,7 @@ def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_pat
     ("arguments", "words"),
     [
         (("fit", "{train}", "{val}", "-l", "why", "-o", "{out}"), "no column 'why'"),
+        (("fit", "{train}", "{val}", "-l", "x", "-o", "{out}"), "giw.ReweightedRegressor"),
         (("fit", "{train}", "none.csv", "-l", "y", "-o", "{out}"), "does not exist"),
         (("fit", "{train}", "{odd}", "-l", "y", "-o", "{out}"), "it lacks 'town'"),
         (

@@ -161,6 +161,11 @@ def _labels(
     tables: list[Table], label: str, model: Model
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     y = tables[0].labels(label)
+    if y.dtype.kind == "f":
+        raise ValueError(
+            f"column {label!r} of {tables[0].source} holds measured numbers, and giw fit trains "
+            "classifiers; for numbers use giw.ReweightedRegressor in Python"
+        )
     if label not in tables[1].columns and model is not Model.net:
         return y, None
     y_val = tables[1].labels(label)
@@ -215,6 +220,8 @@ def _fit_tables(data: tuple[Any, ...], model: Model, seed: int, *, silent: bool)
 def _inside(alpha: float | None, *, joined: bool) -> str:
     if alpha is None:
         return ""
+    if alpha == 1:
+        return " All validation rows count as inside the training data."
     others = "the others joined training" if joined else "the others taught nothing"
     share = f"{100 * alpha:.0f} % of the validation rows count as inside the training data"
     return f" {share}, {others}."
