@@ -349,3 +349,11 @@ def as_generator(
     raise ValueError(
         f"random_state must be None, an integer or a numpy generator, got {random_state!r}"
     )
+
+
+def check_auto(value: str | float, name: str, words: tuple[str, ...]) -> None:
+    """A positive number, or one of a few words."""
+    if not isinstance(value, str):
+        check_positive(value, name)
+    elif value not in words:
+        raise ValueError(f"{name} must be one of {words} or a positive number, got {value!r}")

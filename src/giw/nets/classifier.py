@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -225,15 +225,16 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         module = net_for(self.module, data.x_train, len(self.classes_), seed)
         candidates = self._candidates(method, module, data, alone=ranks is not None)
         self.cross_fitted_loss_ = None
-        with threads_for(module, data.x_train.device), training_bar(shown=self.verbose) as watch:
+        bar: AbstractContextManager[Any] = training_bar() if self.verbose else nullcontext()
+        with threads_for(module, data.x_train.device), bar as watch:
             trainings = Trainings(
                 module, data, config, seed, ranks=ranks, checkpoint=checkpoint,
-                checkpoint_seconds=CHECKPOINT_SECONDS, watch=partial(watch, config),
+                checkpoint_seconds=CHECKPOINT_SECONDS, watch=watch,
             )  # fmt: skip
             if self.early_stopping and validates:
                 self.cross_fitted_loss_ = trainings.loss_by_epoch(candidates[0], self.n_folds)
                 config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
-                trainings = replace(trainings, config=config, watch=partial(watch, config))
+                trainings = replace(trainings, config=config)
             found = fit_stack(trainings, candidates, folds=self.n_folds)
         self.n_epochs_, self.left_out_loss_ = config.epochs, found.left_out_loss
         self.stack_weight_ = {name: w for name, w in found.weight.items() if w > 0}

@@ -18,9 +18,9 @@ def note_of(values: dict[str, float]) -> str:
 
 
 @contextmanager
-def training_bar(*, shown: bool) -> Iterator[Callable[[TrainingConfig, str], OnEpoch]]:
+def training_bar() -> Iterator[Callable[[TrainingConfig, str], OnEpoch]]:
     """A bar for each training, pretraining included, from its settings and its name."""
-    with make_progress(shown=shown) as progress:
+    with make_progress(shown=True) as progress:
 
         def watch(config: TrainingConfig, name: str) -> OnEpoch:
             task = progress.add_task(name, total=None, note="")

@@ -71,7 +71,7 @@ class Trainings:
     checkpoint : path, optional
         Files whose names begin so keep the trainings, one each.
     watch : callable, optional
-        From the name of a training to a callback for its epochs.
+        From the settings and the name of a training to a callback for its epochs.
     """
 
     module: nn.Module
@@ -81,13 +81,17 @@ class Trainings:
     ranks: dist.ProcessGroup | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_seconds: float = 0.0
-    watch: Callable[[str], OnEpoch] | None = None
+    watch: Callable[[TrainingConfig, str], OnEpoch] | None = None
+
+    def seen_as(self, name: str) -> OnEpoch | None:
+        """Whom to tell of the epochs of a training."""
+        return None if self.watch is None else self.watch(self.config, name)
 
     def alone(self, method: Method, start: Pretrained | None = None) -> TrainingRecord:
         """Train by a method on all points."""
         return train(
             method, self.module, self.data, self.config, random_state=self.random_state,
-            pretrained=start, on_epoch=self.watch and self.watch(method.name), ranks=self.ranks,
+            pretrained=start, on_epoch=self.seen_as(method.name), ranks=self.ranks,
             checkpoint=self._file("" if start is None else f".{method.name}"),
             checkpoint_seconds=self.checkpoint_seconds,
         )  # fmt: skip
@@ -116,7 +120,7 @@ class Trainings:
             record = train(
                 method, self.module, rest, self.config, random_state=self.random_state,
                 ranks=self.ranks,
-                on_epoch=self.watch and self.watch(f"{method.name} without fold {k + 1}"),
+                on_epoch=self.seen_as(f"{method.name} without fold {k + 1}"),
             )  # fmt: skip
             total += record.history["test_loss"] * int(out.sum())
         return total / m
@@ -141,11 +145,10 @@ class Trainings:
         cuts = cuts_and_rests(fold, data.y_val.device)
         parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for _, rest in cuts]
         names = [f"{method.name} without fold {k + 1}" for k in range(len(parts))]
-        watch = self.watch
         records = train_trials(
             method, [copy.deepcopy(self.module) for _ in parts], parts, self.config,
             [self.random_state] * len(parts), pretrained=[start] * len(parts),
-            on_epoch=None if watch is None else lambda k: watch(names[k]),
+            on_epoch=lambda k: self.seen_as(names[k]),
             checkpoint=self._file(f".{method.name}.left_out"),
             checkpoint_seconds=self.checkpoint_seconds,
         )  # fmt: skip
@@ -179,7 +182,7 @@ def fit_stack(
     data, records = trainings.data, {}
     start = pretrain(
         trainings.module, data, trainings.config, random_state=trainings.random_state,
-        on_epoch=trainings.watch and trainings.watch("pretraining"),
+        on_epoch=trainings.seen_as("pretraining"),
     )  # fmt: skip
     loss = {candidate.name: np.empty(0) for candidate in candidates}
     if len(data.y_val) >= 2 * folds:

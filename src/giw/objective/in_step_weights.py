@@ -15,9 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from giw.checks import check_positive
+from giw.checks import check_auto, check_positive
 from giw.weights.kmm import matched_weights
-from giw.weights.ratio import check_auto
 
 LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
 PUBLISHED_RIDGE = 1e-5

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from giw.checks import check_positive
+from giw.checks import check_auto, check_positive
 from giw.objective.in_step_weights import gaussian, kernel_width
-from giw.weights.ratio import check_auto
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
-"""Risks that weights and memberships make of per-sample losses."""
+"""Risks that weights and memberships make of per-sample losses, and of pairs of features."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
+
+from giw.objective.in_step_weights import pairwise_squared_distances
 
 
 def weighted_risk(
@@ -49,3 +52,27 @@ def generalized_risk(
         )
     outside = 1 - inside.to(val_loss.dtype)
     return alpha * weighted_risk(train_loss, weight) + (outside * val_loss).mean()
+
+
+def contrast(
+    train_z: Tensor,  # (n, d)
+    val_z: Tensor,  # (m, d)
+    like: Tensor,  # (n, m) bool, same class
+    *,
+    margin: float,
+    weight: Tensor | None = None,  # (n, m), of each pair
+) -> tuple[Tensor, Tensor]:  # () each
+    """Mean pull over like pairs and mean push over unlike pairs; zero where there are none."""
+    square = pairwise_squared_distances(train_z, val_z)  # (n, m)
+    # the root has no slope at zero, and rounding none worth following near it
+    apart = square > 1e-6
+    distance = torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
+    weight = torch.ones_like(square) if weight is None else weight
+    pull = _mean_where(like, square / 2, weight)
+    return pull, _mean_where(~like, (margin - distance).clamp(min=0).square() / 2, weight)
+
+
+def _mean_where(chosen: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    weight = torch.where(chosen, weight, 0.0)
+    total = weight.sum()
+    return (weight * values).sum() / torch.where(total > 0, total, 1.0)

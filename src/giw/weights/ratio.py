@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from giw.checks import as_array, as_rows, callers_level, check_positive, like_input
+from giw.checks import (
+    as_array,
+    as_rows,
+    callers_level,
+    check_auto,
+    like_input,
+)
 from giw.tables.chunks import Chunks
 from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 
@@ -208,14 +214,6 @@ class Ratio(BaseEstimator):
         """Refuse impossible parameters."""
         for name, words in (("bandwidth", ("auto", "median")), ("ridge", ("auto",))):
             check_auto(getattr(self, name, "auto"), name, words)
-
-
-def check_auto(value: str | float, name: str, words: tuple[str, ...]) -> None:
-    """A positive number, or one of a few words."""
-    if not isinstance(value, str):
-        check_positive(value, name)
-    elif value not in words:
-        raise ValueError(f"{name} must be one of {words} or a positive number, got {value!r}")
 
 
 @dataclass(frozen=True)

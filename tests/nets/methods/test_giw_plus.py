@@ -6,8 +6,8 @@ from tests.nets.methods.steps import a_batch, a_loss, losses, start
 from tests.nets.training.toy import toy_net
 
 from giw.nets.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
-from giw.nets.methods.alignment import contrast
 from giw.nets.training import Batch, Evidence, FunctionalNet
+from giw.objective.risks import contrast
 
 PLAIN = {
     "copies": 1,

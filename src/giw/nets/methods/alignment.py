@@ -39,14 +39,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from giw.checks import check_positive
 from giw.nets.methods.plain import Perceptron, PlainMethod
 from giw.nets.training import Batch, Evidence, Losses, Net, Params, StepLoss, hidden_of_both
-from giw.objective.in_step_weights import pairwise_squared_distances
+from giw.objective.risks import contrast
 from giw.support import SupportSplit
 
 
@@ -147,30 +146,6 @@ def classification(losses: Losses, val_share: float) -> Tensor:
     """Weighted mean of the mean training and the mean validation loss."""
     train = losses.train.mean()
     return (1 - val_share) * train + val_share * losses.val.mean() if val_share else train
-
-
-def contrast(
-    train_z: Tensor,  # (n, d)
-    val_z: Tensor,  # (m, d)
-    like: Tensor,  # (n, m) bool, same class
-    *,
-    margin: float,
-    weight: Tensor | None = None,  # (n, m), of each pair
-) -> tuple[Tensor, Tensor]:  # () each
-    """Mean pull over like pairs and mean push over unlike pairs; zero where there are none."""
-    square = pairwise_squared_distances(train_z, val_z)  # (n, m)
-    # the root has no slope at zero, and rounding none worth following near it
-    apart = square > 1e-6
-    distance = torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
-    weight = torch.ones_like(square) if weight is None else weight
-    pull = _mean_where(like, square / 2, weight)
-    return pull, _mean_where(~like, (margin - distance).clamp(min=0).square() / 2, weight)
-
-
-def _mean_where(chosen: Tensor, values: Tensor, weight: Tensor) -> Tensor:
-    weight = torch.where(chosen, weight, 0.0)
-    total = weight.sum()
-    return (weight * values).sum() / torch.where(total > 0, total, 1.0)
 
 
 def reversal_weight(progress: Tensor) -> Tensor:

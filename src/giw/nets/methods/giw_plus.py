@@ -34,7 +34,6 @@ from giw.nets.images import (
     jittered,
     moved_images,
 )
-from giw.nets.methods.alignment import contrast
 from giw.nets.methods.giw import GIW
 from giw.nets.training import (
     Batch,
@@ -49,6 +48,7 @@ from giw.nets.training import (
 )
 from giw.objective import effective_share, generalized_risk
 from giw.objective.class_ratio import class_ratio, with_class_shares
+from giw.objective.risks import contrast
 from giw.support import SupportSplit
 
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart

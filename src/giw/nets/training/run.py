@@ -197,7 +197,7 @@ def train_trials(
     random_states: Sequence[int] | None = None,
     *,
     pretrained: Sequence[Pretrained] | None = None,
-    on_epoch: Callable[[int], OnEpoch] | None = None,
+    on_epoch: Callable[[int], OnEpoch | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_seconds: float = 0.0,
     side_by_side: bool | None = None,
@@ -230,7 +230,7 @@ def pretrain_trials(
     config: TrainingConfig,
     random_states: Sequence[int] | None = None,
     *,
-    on_epoch: Callable[[int], OnEpoch] | None = None,
+    on_epoch: Callable[[int], OnEpoch | None] | None = None,
     side_by_side: bool | None = None,
 ) -> list[Pretrained]:
     """Pretrain one net per trial, to share the result between methods."""
@@ -243,7 +243,7 @@ def _runs(
     datas: Sequence[Tensors],
     config: TrainingConfig | None,
     random_states: Sequence[int] | None,
-    on_epoch: Callable[[int], OnEpoch] | None,
+    on_epoch: Callable[[int], OnEpoch | None] | None,
     side_by_side: bool | None,
     pretrained: Sequence[Pretrained] | None = None,
 ) -> list[Run]:
