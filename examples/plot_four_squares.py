@@ -23,15 +23,8 @@ from torch import nn
 
 from giw.nets.training import Tensors, train
 from giw.pages import summarize, text_table
-from giw.paper.four_squares import (
-    CENTERS,
-    FourSquaresSettings,
-    four_squares_methods,
-    make_net,
-    make_problem,
-    run_four_squares,
-)
-from giw.paper.shifts import ShiftProblem, trial_seeds
+from giw.paper.four_squares import CENTERS, CONFIG, METHODS, run_four_squares, trial_of
+from giw.paper.sample import ShiftProblem
 
 RED, BLUE = "#c0392b", "#1f6fb4"
 TITLES = {"val_only": "Val-only", "diw": "DIW", "giw": "GIW"}
@@ -67,16 +60,14 @@ def draw_decision(axes: Axes, module: nn.Module, problem: ShiftProblem) -> None:
 
 def draw_example(row: np.ndarray, example: int, accuracy: dict[str, float]) -> None:
     """One row of panels: the data, then each method's decision in the first trial."""
-    settings, seeds = FourSquaresSettings(), trial_seeds(0, 0)
-    problem, _ = make_problem(example, seeds)
+    problem, net, seed = trial_of(example, 0)
     draw_squares(row[0], problem)
     draw_points(row[0], problem, training=True)
     row[0].set_ylabel("right half follows left" if example == 1 else "right half contradicts left")
     row[0].set_title("data; stars: validation" if example == 1 else "")
     data = Tensors.from_problem(problem).without_test()
-    for axes, method in zip(row[1:], four_squares_methods(), strict=True):
-        net = make_net(settings, seeds.init)
-        record = train(method, net, data, settings.config, random_state=seeds.batches)
+    for axes, method in zip(row[1:], METHODS, strict=True):
+        record = train(method, net, data, CONFIG, random_state=seed)
         draw_decision(axes, record.module, problem)
         draw_points(axes, problem, training=method.name != "val_only")
         axes.set_title(f"{TITLES[method.name]}: {100 * accuracy[method.name]:.1f} %")

@@ -451,7 +451,7 @@ def paper_problems() -> Values:
         )
         values[f"{dataset} {case} {shift} {protocol}"] = {
             **{part: sample_values(getattr(problem, part)) for part in ("train", "val", "test")},
-            **{name: getattr(truth, name) for name in ("inside", "weight", "flipped", "alpha")},
+            **{name: getattr(truth, name) for name in ("inside", "alpha")},
         }
     return values
 

@@ -11,7 +11,7 @@ from giw.paper.rows import Result
 SPLITS = {"giw"}
 
 
-def made_up(run: Run, accuracy: float | None = None, *, rich: bool = False) -> Result:
+def made_up(run: Run, accuracy: float | None = None) -> Result:
     """A result around the paper's figure, or ending at a given accuracy, the same every time."""
     rng = np.random.default_rng(zlib.crc32(run.key.encode()))
     level = accuracy
@@ -25,13 +25,6 @@ def made_up(run: Run, accuracy: float | None = None, *, rich: bool = False) -> R
     )
     splits = run.method in SPLITS and not run.shift.startswith("class_prior")
     extra = made_up_scores(rng) if splits else {}
-    if rich and run.dataset == "color_mnist" and run.trial == 0:
-        extra |= {"kernels": [round(float(v), 3) for v in rng.standard_normal(6 * 3 * 25)]}
-        extra |= {"kernels_shape": [6, 3, 5, 5]}
-        extra |= {"train_images": [float(v) for v in rng.integers(0, 256, 20 * 3 * 64)]}
-        extra |= {"train_images_shape": [20, 3, 8, 8]}
-        extra |= {"val_images": [float(v) for v in rng.integers(0, 256, 20 * 3 * 64)]}
-        extra |= {"val_images_shape": [20, 3, 8, 8]}
     return Result(
         run,
         curve,

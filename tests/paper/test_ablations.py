@@ -132,20 +132,6 @@ def test_representations_carry_the_papers_names():
     ]
 
 
-def test_protocols_are_paired_by_trial():
-    experiment = experiment_of(
-        ("giw", "", "honest", [0.8, 0.9]),
-        ("giw", "", "published", [0.9, 0.9]),
-        ("diw", "", "published", [0.5]),
-    )
-    (sheet,) = ablation_sheets(experiment)["protocol"]
-    rows = {row[0].text: texts(row)[1:] for row in sheet.rows}
-    assert rows["GIW"] == [
-        *("85.00 ± 7.07", "2", "90.00 ± 0.00", "2", "+5.00", "0.500", "2")
-    ]  # differences 0.1 and 0: t = 1 with one degree of freedom
-    assert rows["DIW"] == ["missing", "0", "50.00", "1", "–", "–", "0"]
-
-
 @pytest.mark.parametrize(("p", "text"), [(None, "–"), (0.0001, "< 0.001"), (0.25, "0.250")])
 def test_p_values_as_text(p, text):
     assert p_text(p) == text

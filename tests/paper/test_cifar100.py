@@ -23,7 +23,7 @@ from giw.paper.cifar import (
     cifar_edition,
 )
 
-EDITIONS = ["python", "python archive", "npz"]
+EDITIONS = ["python", "archive", "npz"]
 
 
 def write(edition, root, encode=python2_pickle):
@@ -34,7 +34,7 @@ def write(edition, root, encode=python2_pickle):
             write_npz(root / f"{name}.npz", *content)
         return train
     members = {"cifar-100-python/train": encode(*train), "cifar-100-python/test": encode(*test)}
-    if edition == "python archive":
+    if edition == "archive":
         (root / "cifar-100-python.tar.gz").write_bytes(archive(members))
     else:
         (root / "cifar-100-python").mkdir()
@@ -65,8 +65,8 @@ def test_every_edition_gives_the_same_images_and_labels(tmp_path, monkeypatch, e
 
 def test_the_official_editions_are_preferred(tmp_path, monkeypatch):
     write("npz", tmp_path)
-    write("python archive", tmp_path)
-    assert cifar_edition(tmp_path) == "python archive"
+    write("archive", tmp_path)
+    assert cifar_edition(tmp_path) == "archive"
     write("python", tmp_path)
     assert cifar_edition(tmp_path) == "python"
     accept(monkeypatch, tmp_path)
@@ -88,7 +88,7 @@ class Runs:
         return self.call
 
 
-@pytest.mark.parametrize("edition", ["python", "python archive"])
+@pytest.mark.parametrize("edition", ["python", "archive"])
 def test_a_pickle_that_asks_for_a_function_is_refused_and_nothing_runs(tmp_path, edition):
     made = tmp_path / "made"
     write(edition, tmp_path, lambda *_: pickle.dumps(Runs(os.mkdir, str(made)), protocol=2))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giw.paper.shifts import deal, density_by_group, equal_counts
+from giw.paper.shifts import deal, equal_counts
 
 
 @given(n=st.integers(1, 100), k=st.integers(1, 12))
@@ -20,9 +20,3 @@ def test_points_come_from_the_front_of_the_order():
     order, group = np.array([4, 0, 3, 1, 2]), np.array([0, 0, 1, 1, 1])
 
     np.testing.assert_array_equal(deal(order, group, 3, {0: 1, 1: 2}), [0, 4, 3])
-
-
-def test_density_is_points_drawn_over_points_there():
-    group = np.array([0, 0, 0, 1, 2, 2])
-
-    np.testing.assert_allclose(density_by_group(group, {0: 2, 2: 1}), [2 / 3, 0, 1 / 2])

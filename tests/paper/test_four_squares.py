@@ -4,20 +4,25 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from giw.paper.four_squares import four_squares, four_squares_problem, run_four_squares
+from giw.paper.four_squares import four_squares_problem, run_four_squares
+
+
+def squares(x):
+    """How many points lie in each square."""
+    return np.bincount(2 * (x[:, 0] > 0) + (x[:, 1] < 0), minlength=4)
 
 
 @pytest.mark.parametrize("example", [1, 2])
 def test_the_problem_has_the_paper_s_numbers(example):
     problem, truth = four_squares_problem(example=example, random_state=0)
 
-    np.testing.assert_array_equal(np.bincount(truth.train_group), [100, 100])
-    np.testing.assert_array_equal(truth.val_group, [0, 1, 2, 3])
-    np.testing.assert_array_equal(np.bincount(truth.test_group), [500] * 4)
+    assert (len(problem.train), len(problem.val), len(problem.test)) == (200, 4, 2000)
+    np.testing.assert_array_equal(squares(problem.train.x), [100, 100, 0, 0])
+    np.testing.assert_array_equal(squares(problem.val.x), [1] * 4)
+    np.testing.assert_array_equal(squares(problem.test.x), [500] * 4)
     assert (problem.train.x[:, 0] < 0).all()
     np.testing.assert_allclose(problem.val.x[2:], [[0.55, 0.55], [0.55, -0.55]])
     np.testing.assert_array_equal(truth.inside, [True, True, False, False])
-    np.testing.assert_array_equal(truth.weight, 1.0)
     assert truth.alpha == 0.5
 
 
@@ -67,34 +72,26 @@ def test_second_example_twenty_seeds():
 
 @pytest.mark.parametrize("example", [1, 2])
 def test_points_fill_four_unit_squares_with_a_margin_of_a_tenth(example):
-    sample = four_squares(example=example, n=4000, random_state=0)
+    x = four_squares_problem(example=example, n_test=4000, random_state=0)[0].test.x
 
     for square in range(4):
-        points = sample.x[sample.group == square]
+        points = x[2 * (x[:, 0] > 0) + (x[:, 1] < 0) == square]
         assert len(points) == 1000
         assert np.all(np.ptp(points, axis=0) <= 1.0)
         assert np.all(np.ptp(points, axis=0) > 0.98)
-    assert np.abs(sample.x).min() >= 0.05 - 1e-7  # half the margin
-    assert np.abs(sample.x).max() <= 1.05 + 1e-6
+    assert np.abs(x).min() >= 0.05 - 1e-7  # half the margin
+    assert np.abs(x).max() <= 1.05 + 1e-6
 
 
 def test_the_first_example_is_red_on_the_top_and_the_second_a_checkerboard():
-    first = four_squares(example=1, n=400, random_state=0)
-    second = four_squares(example=2, n=400, random_state=0)
-    right, top = first.x[:, 0] > 0, first.x[:, 1] > 0
+    first, _ = four_squares_problem(example=1, random_state=0)
+    second, _ = four_squares_problem(example=2, random_state=0)
+    right, top = first.test.x[:, 0] > 0, first.test.x[:, 1] > 0
 
-    np.testing.assert_array_equal(first.y, top)
-    np.testing.assert_array_equal(second.y, top ^ right)
-    np.testing.assert_array_equal(first.group, 2 * right + ~top)
-
-
-def test_only_the_squares_asked_for_are_drawn_in_equal_number():
-    sample = four_squares(example=2, n=7, squares=(0, 1), random_state=0)
-
-    np.testing.assert_array_equal(np.bincount(sample.group), [4, 3])
+    np.testing.assert_array_equal(first.test.y, top)
+    np.testing.assert_array_equal(second.test.y, top ^ right)
 
 
-@pytest.mark.parametrize("wrong", [{"example": 3}, {"n": 0}, {"squares": ()}, {"squares": (4,)}])
-def test_what_the_paper_does_not_have_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"example must be|need n ≥ 1"):
-        four_squares(**{"example": 1, "n": 8, **wrong})
+def test_what_the_paper_does_not_have_is_refused():
+    with pytest.raises(ValueError, match="example must be 1 or 2, got 3"):
+        four_squares_problem(example=3)

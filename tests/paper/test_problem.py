@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from giw.paper.sample import Sample
-from giw.paper.shifts import ShiftProblem, Truth
+from giw.paper.sample import Sample, ShiftProblem, Truth
 
 
 def sample(n=2, d=3, classes=("a", "b"), group=7):
@@ -18,20 +17,22 @@ def test_groups_do_not_pass_the_door():
         assert set(part.group) == {0}
 
 
-@pytest.mark.parametrize(
-    ("val", "message"),
-    [
-        (sample(n=0), "the val sample is empty"),
-        (sample(classes=("a", "c")), "val has classes"),
-        (sample(d=4), "points of val have shape"),
-    ],
-)
-def test_parts_that_do_not_fit_together_are_refused(val, message):
-    with pytest.raises(ValueError, match=message):
-        ShiftProblem(sample(), val, sample())
+def test_empty_parts_are_refused():
+    with pytest.raises(ValueError, match="the val sample is empty"):
+        ShiftProblem(sample(), sample(n=0), sample())
+
+
+def test_taking_rows_keeps_points_labels_and_groups_together():
+    whole = Sample(np.arange(6.0).reshape(3, 2), [0, 1, 0], [4, 5, 6], ("a", "b"))
+    taken = whole.take([2, 0])
+
+    np.testing.assert_array_equal(taken.x, [[4.0, 5.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(taken.y, [0, 0])
+    np.testing.assert_array_equal(taken.group, [6, 4])
+    assert len(whole.take([False, True, False])) == 1
 
 
 def test_alpha_is_the_share_of_this_very_draw():
-    truth = Truth(np.array([True, False, False, True, False]), None, np.zeros(3, bool))
+    truth = Truth(np.array([True, False, False, True, False]))
 
     assert truth.alpha == 0.4

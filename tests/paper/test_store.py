@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.paper.plan import Run
-from giw.paper.rows import Result, Store, encode, for_figures
+from giw.paper.rows import Result, Store, encode
 
 RUN = Run("mnist", "iii", "support", "giw", 0)
 RUNS = [replace(RUN, shift=s, trial=t) for s in ("class_prior_10", "support") for t in (0, 1)]
@@ -122,25 +122,3 @@ def test_nan_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         Store(tmp_path).write([result(split={"alpha": float("nan")})])
     assert Store(tmp_path).files() == []
-
-
-def test_only_arrays_that_a_figure_needs_are_kept():
-    names = ("kernels", "kernels_shape", "train_images", "p_value", "score", "inside", "other")
-    extra = {name: [1.0] for name in names}
-
-    def kept(*run, **more):
-        return set(for_figures(Run(*run, **more), extra))
-
-    scores = {"p_value", "score", "inside"}
-    kernels = {"kernels", "kernels_shape"}
-    assert kept("color_mnist", "iii", "support", "giw", 0) == scores | kernels | {"train_images"}
-    assert kept("color_mnist", "iii", "support", "giw", 1) == scores
-    assert kept("color_mnist", "iii", "label_noise_0.2", "dann", 0) == kernels
-    assert kept("color_mnist", "iii", "label_noise_0.4", "dann", 0) == set()
-    assert kept("mnist", "iii", "support", "giw", 0, "published") == scores
-    assert kept("mnist", "iii", "support", "giw", 0, variant="oracle") == set()
-
-
-def test_whole_numbers_are_stored_short():
-    images = {"train_images": [0.0, 255.0, 0.5]}
-    assert '"train_images":[0,255,0.5]' in encode(result(extra=images))

@@ -1,12 +1,14 @@
 """Support shift deals rows to training, validation and test."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.paper.sample import Sample
-from giw.paper.shifts import support_shift
+from giw.paper.shifts import support_shift as shifted_support
 
 SIZES = {0: 40, 1: 60, 2: 80, 3: 100}
 
@@ -14,11 +16,22 @@ SIZES = {0: 40, 1: 60, 2: 80, 3: 100}
 def numbered():
     """Points that carry their row number, in four groups of unequal size; y = group mod 2."""
     group = np.repeat(list(SIZES), list(SIZES.values()))
-    return Sample(np.arange(len(group))[:, None].astype(float), group % 2, group)
+    return Sample(np.arange(len(group))[:, None].astype(float), group % 2, group, ("even", "odd"))
+
+
+def support_shift(sample, **request):
+    """With other points of the same groups for the test."""
+    other = replace(sample, x=sample.x + 1000)
+    return shifted_support(sample, **{"test": other, **request})
 
 
 def rows(sample):
     return set(sample.x[:, 0].astype(int))
+
+
+def groups(sample):
+    """Of the rows, which a problem does not tell."""
+    return numbered().group[sample.x[:, 0].astype(int) % 1000]
 
 
 CASES = {
@@ -44,16 +57,13 @@ def test_honest_parts_are_disjoint_and_hold_only_their_groups(case, seed):
     train, val, test = rows(problem.train), rows(problem.val), rows(problem.test)
 
     assert not train & val
-    assert not train & test
-    assert not val & test
+    assert not (train | val) & test
     assert len(problem.val) == 12
-    assert set(truth.train_group) == train_groups
-    assert set(truth.test_group) == test_groups
-    assert set(truth.val_group) <= test_groups
-    np.testing.assert_array_equal(truth.inside, np.isin(truth.val_group, list(train_groups)))
-    np.testing.assert_array_equal(problem.train.y, truth.train_group % 2)
-    assert truth.weight.mean() == pytest.approx(1.0)
-    assert not truth.flipped.any()
+    assert set(groups(problem.train)) == train_groups
+    assert set(groups(problem.test)) == test_groups
+    assert set(groups(problem.val)) <= test_groups
+    np.testing.assert_array_equal(truth.inside, np.isin(groups(problem.val), list(train_groups)))
+    np.testing.assert_array_equal(problem.train.y, groups(problem.train) % 2)
 
 
 def test_every_row_of_a_known_group_that_is_not_set_aside_is_training():
@@ -61,8 +71,8 @@ def test_every_row_of_a_known_group_that_is_not_set_aside_is_training():
         numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=8, random_state=0
     )
 
-    assert len(problem.test) == round(0.3 * sum(SIZES.values()))
-    assert len(problem.train) == 0.7 * (40 + 60) - 4  # two validation points from each group
+    assert len(problem.test) == sum(SIZES.values())
+    assert len(problem.train) == 40 + 60 - 4  # two validation points from each group
 
 
 def test_validation_is_drawn_anew_for_every_random_state_and_the_same_for_one():
@@ -78,31 +88,11 @@ def test_validation_is_drawn_anew_for_every_random_state_and_the_same_for_one():
 
 def test_stratified_draws_take_the_same_number_from_every_group():
     for n_val, counts in [(8, [2, 2, 2, 2]), (10, [3, 3, 2, 2])]:
-        _, truth = support_shift(
+        problem, truth = support_shift(
             numbered(), train_groups={0, 1}, test_groups=SIZES, n_val=n_val, random_state=0
         )
-        np.testing.assert_array_equal(np.bincount(truth.val_group), counts)
+        np.testing.assert_array_equal(np.bincount(groups(problem.val)), counts)
         assert truth.alpha == sum(counts[:2]) / n_val
-
-
-def test_stratified_weight_undoes_the_sizes_of_the_groups():
-    """Equal numbers per group make a point of a group twice as large half as likely."""
-    _, truth = support_shift(
-        numbered(), train_groups={0, 2}, test_groups=SIZES, n_val=8, random_state=0
-    )
-    small, large = (truth.weight[truth.train_group == g] for g in (0, 2))
-
-    assert np.ptp(small) == np.ptp(large) == 0
-    assert small[0] / large[0] == pytest.approx(80 / 40)
-
-
-def test_nothing_inside_leaves_the_weight_unknown():
-    _, truth = support_shift(
-        numbered(), train_groups={0}, test_groups={2, 3}, n_val=4, random_state=0
-    )
-
-    assert truth.weight is None
-    assert truth.alpha == 0.0
 
 
 def test_published_protocol_leaves_validation_in_training_and_ignores_the_seed():
@@ -125,7 +115,7 @@ def test_published_protocol_leaves_validation_in_training_and_ignores_the_seed()
 
 
 def test_a_test_sample_of_its_own_is_cut_to_the_test_groups():
-    problem, truth = support_shift(
+    problem, _ = support_shift(
         numbered(),
         train_groups={0},
         test_groups={0, 3},
@@ -136,7 +126,7 @@ def test_a_test_sample_of_its_own_is_cut_to_the_test_groups():
 
     assert len(problem.test) == 40 + 100
     assert len(problem.train) == 40 - 2  # nothing was set aside for testing
-    assert set(truth.test_group) == {0, 3}
+    assert set(groups(problem.test)) == {0, 3}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +137,6 @@ def test_a_test_sample_of_its_own_is_cut_to_the_test_groups():
         ({"train_groups": {9}}, "groups must be some of those of the sample"),
         ({"test_groups": ()}, "groups must be some of those of the sample"),
         ({"protocol": "paper"}, "protocol must be one of honest, published"),
-        ({"test_share": 1.0}, "test_share must lie between 0 and 1"),
     ],
 )
 def test_wrong_requests_name_the_way_out(wrong, message):

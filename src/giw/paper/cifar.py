@@ -70,7 +70,7 @@ def cifar20(
     ----------
     part : {"train", "test"}
         50,000 or 10,000 images in the official editions.
-    edition : {"python", "python archive", "npz"}, optional
+    edition : {"python", "archive", "npz"}, optional
         Which files to read; left out, the first of these that is there. The ``npz`` edition is
         smaller and its training labels were recovered from noisy ones, see ``docs/reproduce.md``:
         state that beside every number that comes from it.
@@ -135,6 +135,6 @@ def _read_npz(raw: bytes, part: str) -> Parts:
 # In the order of preference: the paper's exact data first.
 _READERS: dict[str, Callable[[bytes, str], Parts]] = {
     "python": _read_python,
-    "python archive": _read_archive,
+    "archive": _read_archive,
     "npz": _read_npz,
 }

@@ -1,20 +1,26 @@
-"""The paper's figures from our results: cases, learning curves, ablations, scores, images."""
+"""The paper's figures from our results: cases, learning curves, ablations, scores of the split."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.patches import Ellipse
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Ellipse, Patch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from giw.pages.figures import draw_curve, settled
+from giw.pages.figures import draw_curve, dress, settled
 from giw.pages.page import Picture
 from giw.pages.style import (
     BLUE,
     INK,
+    LINE,
     VERMILION,
     Style,
     name_of,
@@ -24,28 +30,82 @@ from giw.pages.style import (
 )
 from giw.paper import table_ablation as ablations
 from giw.paper.frame import Experiment, Key, Place, in_order
-from giw.paper.panels import FONT, empty_panels, panels, picture_grid
 from giw.paper.plan import PROTOCOLS
 from giw.paper.printed import paper_split_error
-from giw.paper.rows import Result, shows_kernels
+from giw.paper.rows import Result
 from giw.paper.settings import DATASET_CASES, SHIFTS
 from giw.paper.table_ablation import DIRECTIONS, REPRESENTATIONS, Where
 from giw.support import PUBLISHED_THRESHOLDS
 
-FAMILIES = {
-    "iw": ("val_only", "pretrain_val", "pooled", "reweight", "mw_net", "r_diw", "diw", "giw"),
-    "da": ("val_only", "pretrain_val", "pooled", "ccsa", "dann", "giw"),
-}
-FAMILY_NAMES = {"iw": "methods that weight", "da": "domain adaptation"}
+FONT = 11.0
 BAND = (
     "Mean test accuracy (%) over the trials after each epoch; the band is one standard deviation."
 )
 LEVEL = 0.05  # largest p-value that is called outside
 POINTS = 80  # of a curve in a panel of two inches; more would be ink and megabytes
-Images = NDArray[np.float64]
 Scores = tuple[NDArray[np.float64], NDArray[np.bool_]]  # of validation points, and who is inside
 # x, y, spread and look of a line
 Line = tuple[Sequence[float], Sequence[float], Sequence[float] | None, Style]
+
+
+# Panels side by side ------------------------------------------------------------------------------
+
+
+def empty_panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Any]:
+    """A figure with dressed axes, (rows, columns)."""
+    figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat:
+        dress(axes, FONT)
+    return figure, grid
+
+
+def panels(
+    contents: Mapping[tuple[str, str], Any],
+    draw: Callable[[Axes, Any], None],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    size: tuple[float, float],
+    xlabel: str,
+    legend: Mapping[str, Style],
+    filled: bool = False,
+) -> Figure:
+    """One panel for each row and column; one without content says so.
+
+    ``size`` is that of a panel in inches; with ``filled`` the legend shows areas and not lines.
+    """
+    figure, grid = empty_panels(len(rows), len(columns), *size)
+    for (r, c), axes in np.ndenumerate(grid):
+        content = contents.get((rows[r], columns[c]))
+        axes.set_ylabel(rows[r] if c == 0 else "", color=INK, size=FONT)
+        axes.set_title(columns[c] if r == 0 else "", color=INK, size=FONT, parse_math=False)
+        if not content:
+            axes.set(xticks=[], yticks=[])
+            axes.spines["bottom"].set_color(LINE)
+            place = {"ha": "center", "color": INK, "size": FONT, "transform": axes.transAxes}
+            axes.text(0.5, 0.5, "no run", **place)
+            continue
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
+        draw(axes, content)
+        if r == len(rows) - 1:
+            axes.set_xlabel(xlabel)
+    handles: list[Artist] = [
+        Patch(color=s.color)
+        if filled
+        else Line2D([], [], linewidth=2, color=s.color, linestyle=s.dash)  # type: ignore[arg-type]
+        for s in legend.values()
+    ]
+    fits = max(2, int(figure.get_figwidth() / 1.35))
+    lines = -(-len(handles) // fits) or 1  # as few as fit, and as even as they get
+    look: dict[str, Any] = {"frameon": False, "fontsize": FONT, "labelcolor": INK}
+    look |= {"handlelength": 1.6, "columnspacing": 1.3, "ncols": -(-len(handles) // lines) or 1}
+    drawn = figure.legend(handles, legend, loc="outside upper center", **look)
+    for text in drawn.get_texts():
+        text.set_parse_math(False)
+    return settled(figure)
 
 
 # Figure 1: the four cases of support shift --------------------------------------------------------
@@ -59,7 +119,7 @@ def support_cases() -> Picture:
         "(iii) training within test": ((0.0, 1.0), (0.0, 1.8)),
         "(iv) overlap": ((-0.4, 1.3), (0.4, 1.3)),
     }
-    figure, (line,) = empty_panels(1, 4, 2.2, 1.7)
+    figure, ((*line,),) = empty_panels(1, 4, 2.2, 1.7)
     looks = {"training": (BLUE, "-"), "test": (VERMILION, "--")}
     for axes, (title, supports) in zip(line, cases.items(), strict=True):
         for (name, (color, dash)), (x, width) in zip(looks.items(), supports, strict=True):
@@ -85,44 +145,38 @@ def support_cases() -> Picture:
 
 
 def curve_pictures(experiment: Experiment) -> list[Picture]:
-    """Learning curves by protocol and family of methods: data sets by shifts."""
-    others = [m for m in experiment.methods if not any(m in f for f in FAMILIES.values())]
+    """Learning curves by protocol: data sets by shifts."""
     found = []
     for protocol in experiment.protocols():
-        found.append(_curve_picture(experiment, protocol, "iw", [*FAMILIES["iw"], *others]))
-        if {"ccsa", "dann"} & set(experiment.ran(protocol)):
-            found.append(_curve_picture(experiment, protocol, "da", FAMILIES["da"]))
+        pairs = [p for p in experiment.dataset_cases if protocol in experiment.protocols(*p)]
+        shown = {}
+        for place in (Place(*pair, shift) for pair in pairs for shift in SHIFTS):
+            every = {m: experiment.curves(Key(place, protocol, m)) for m in experiment.methods}
+            panel = {m: curves for m, curves in every.items() if curves is not None}
+            if panel:
+                shown[setting_name(*place[:2]), shift_name(place.shift)] = panel
+        if not shown:
+            continue
+        rows = [setting_name(*pair) for pair in pairs]
+        columns = [shift_name(s) for s in SHIFTS if any(c == shift_name(s) for _, c in shown)]
+        styles = styles_of(dict.fromkeys(m for panel in shown.values() for m in panel))
+        words = f"{protocol} protocol, {experiment.name}"
+        picture = _curves(
+            shown,
+            rows,
+            columns,
+            styles,
+            alt=f"Learning curves, {words}: {', '.join(rows)} by {', '.join(columns)}; the final "
+            "values stand in the tables.",
+            caption=f"{words[0].upper()}{words[1:]}. {BAND}",
+            name=f"curves-{experiment.slug}-{protocol}",
+        )
+        found.append(picture)
     return found
 
 
-def _curve_picture(
-    experiment: Experiment, protocol: str, family: str, methods: Sequence[str]
-) -> Picture:
-    pairs = [p for p in experiment.dataset_cases if protocol in experiment.protocols(*p)]
-    curves = {}
-    for place in (Place(*pair, shift) for pair in pairs for shift in SHIFTS):
-        found = {m: experiment.curves(Key(place, protocol, m)) for m in methods}
-        panel = {m: c for m, c in found.items() if c is not None}
-        if panel:
-            curves[setting_name(*place[:2]), shift_name(place.shift)] = panel
-    rows = [setting_name(*pair) for pair in pairs]
-    columns = [shift_name(s) for s in SHIFTS if any(c == shift_name(s) for _, c in curves)]
-    words = f"{FAMILY_NAMES[family]}, {protocol} protocol, {experiment.name}"
-    styles = styles_of(dict.fromkeys(m for panel in curves.values() for m in panel))
-    return _curves(
-        curves,
-        rows,
-        columns,
-        styles,
-        alt=f"Learning curves, {words}: {', '.join(rows)} by {', '.join(columns)}; the final "
-        "values stand in the tables.",
-        caption=f"{words[0].upper()}{words[1:]}. {BAND}",
-        name=f"curves-{experiment.slug}-{protocol}-{family}",
-    )
-
-
 def _curves(
-    curves: Mapping[tuple[str, str], Mapping[str, Images]],
+    curves: Mapping[tuple[str, str], Mapping[str, NDArray[np.float64]]],
     rows: Sequence[str],
     columns: Sequence[str],
     styles: Mapping[str, Style],
@@ -130,7 +184,7 @@ def _curves(
 ) -> Picture:
     """Learning curves of shape (trials, epochs) by method in each panel."""
 
-    def draw(axes: Axes, panel: Mapping[str, Images]) -> None:
+    def draw(axes: Axes, panel: Mapping[str, NDArray[np.float64]]) -> None:
         for method, values in panel.items():
             thin = max(1, values.shape[1] // POINTS)
             draw_curve(axes, 100 * values, styles[method], main=method == "giw", thin=thin)
@@ -148,11 +202,14 @@ def _curves(
 
 def ablation_pictures(experiment: Experiment, kind: str) -> list[Picture]:
     """The figures of one kind of ablation; kinds that the paper does not draw have none."""
+    if kind == "representation":
+        return _representations(experiment)
+    if kind not in ("split_error", "n_train", "n_val"):
+        return []
+    places = ablations.where(experiment, kind)
     if kind == "split_error":
-        return [_split_errors(experiment, p) for p in ablations.where(experiment, kind)]
-    if kind in ("n_train", "n_val"):
-        return [_sizes(experiment, p, kind) for p in ablations.where(experiment, kind)]
-    return _representations(experiment) if kind == "representation" else []
+        return [_split_errors(experiment, place) for place in places]
+    return [_sizes(experiment, place, kind) for place in places]
 
 
 def _lines(lines: Mapping[str, Mapping[str, Line]], xlabel: str, **words: str) -> Picture:
@@ -167,7 +224,6 @@ def _lines(lines: Mapping[str, Mapping[str, Line]], xlabel: str, **words: str) -
             axes.xaxis.set_major_formatter("{x:,.0f}")
 
     row = "test accuracy (%)"
-    legend = {name: line[3] for named in lines.values() for name, line in named.items()}
     drawn = panels(
         {(row, column): named for column, named in lines.items()},
         draw,
@@ -175,7 +231,7 @@ def _lines(lines: Mapping[str, Mapping[str, Line]], xlabel: str, **words: str) -
         columns=list(lines),
         size=(6.4 if len(lines) == 1 else 3.8, 3.4),
         xlabel=xlabel,
-        legend=legend,
+        legend={name: line[3] for named in lines.values() for name, line in named.items()},
     )
     return Picture(drawn, wide=True, **words)
 
@@ -189,8 +245,8 @@ def _split_errors(experiment: Experiment, place: Where) -> Picture:
         for direction, words in DIRECTIONS.items():
             ours = {rate: row for (d, rate), row in rows.items() if d == direction and row}
             if ours:
-                spread = [100 * (row.std or 0.0) for row in ours.values()]
                 means = [100 * row.mean for row in ours.values()]
+                spread = [100 * (row.std or 0.0) for row in ours.values()]
                 panel[words] = list(ours), means, spread, Style(colors[direction])
             paper = {r: paper_split_error(direction, r, shift) for d, r in rows if d == direction}
             theirs = {r: p.mean for r, p in paper.items() if p is not None}
@@ -203,8 +259,8 @@ def _split_errors(experiment: Experiment, place: Where) -> Picture:
         alt="Accuracy of GIW against the share of points on the wrong side; the table has the "
         "numbers.",
         caption="GIW with a share of one group on the wrong side of the true split, on "
-        f"{setting_name(*place[:2])}, {experiment.name}, {place[2]} protocol; bars are standard "
-        "deviations over trials, dots without bars the paper.",
+        f"{ablations.place_in_words(experiment, place)}; bars are standard deviations over trials, "
+        "dots without bars the paper.",
         name=f"split-errors-{experiment.slug}-{'-'.join(place)}",
     )
 
@@ -229,8 +285,8 @@ def _sizes(experiment: Experiment, place: Where, family: str) -> Picture:
         shown,
         f"{what} points",
         alt=f"Accuracy against the number of {what} points; the table has the numbers.",
-        caption=f"Accuracy against the number of {what} points on {setting_name(*place[:2])}, "
-        f"{experiment.name}, {place[2]} protocol; bars are standard deviations over trials.",
+        caption=f"Accuracy against the number of {what} points on "
+        f"{ablations.place_in_words(experiment, place)}; bars are standard deviations over trials.",
         name=f"{family.replace('_', '-')}-{experiment.slug}-{'-'.join(place)}",
     )
 
@@ -249,21 +305,15 @@ def _representations(experiment: Experiment) -> list[Picture]:
         name: Style(VERMILION if method == "giw" else BLUE, "--" if variant else "-")
         for name, (method, variant) in REPRESENTATIONS.items()
     }
-    picture = (
-        _curves(
-            curves,
-            [row],
-            [column for _, column in curves],
-            looks,
-            alt="Learning curves of DIW and GIW, each with weights from losses and from the hidden "
-            "layer; the table has the final values.",
-            caption=f"Weights from losses (-L) or the hidden layer (-F), {experiment.name}. {BAND}",
-            name=f"representation-{experiment.slug}",
-        )
-        if curves
-        else None
-    )
-    return [] if picture is None else [picture]
+    if not curves:
+        return []
+    words = {
+        "alt": "Learning curves of DIW and GIW, each with weights from losses and from the hidden "
+        "layer; the table has the final values.",
+        "caption": f"Weights from losses (-L) or the hidden layer (-F), {experiment.name}. {BAND}",
+        "name": f"representation-{experiment.slug}",
+    }
+    return [_curves(curves, [row], [column for _, column in curves], looks, **words)]
 
 
 # What the split sees (the paper's histograms of the one-class SVM's score) ------------------------
@@ -272,36 +322,36 @@ def _representations(experiment: Experiment) -> list[Picture]:
 def score_pictures(experiment: Experiment) -> list[Picture]:
     """Histograms for each data set under support shift: p-values, and the published score."""
     code, text = sorted(PUBLISHED_THRESHOLDS.values())
-    p_values = _scores(
-        experiment,
-        ("",),
-        "p_value",
-        [LEVEL],
+    p_values = (
         f"p-values of validation points, GIW. The dashed line is the cut at {LEVEL}: what lies to "
-        "its right is called inside",
+        "its right is called inside"
     )
-    published = _scores(
-        experiment,
-        ("osvm_code", "osvm_text"),
-        "score",
-        [code, text],
+    published = (
         "Score of the published split (one-class SVM), validation points. The dashed lines are the "
-        f"thresholds of the authors' code ({code:g}) and of the paper's text ({text:g})",
+        f"thresholds of the authors' code ({code:g}) and of the paper's text ({text:g})"
     )
-    return [*p_values, *published]
+    machines = [("giw", "osvm_code"), ("giw", "osvm_text"), ("giw_published", "")]
+    return [
+        *_scores(experiment, [("giw", "")], "p_value", [LEVEL], p_values),
+        *_scores(experiment, machines, "score", [code, text], published),
+    ]
 
 
 def _scores(
-    experiment: Experiment, variants: Sequence[str], name: str, cuts: Sequence[float], what: str
+    experiment: Experiment,
+    methods: Sequence[tuple[str, str]],
+    name: str,
+    cuts: Sequence[float],
+    what: str,
 ) -> list[Picture]:
     """Truly inside and truly outside points, protocols by data sets, over all trials."""
     found: dict[tuple[str, str], Scores] = {}
     for pair in DATASET_CASES:
         for protocol in PROTOCOLS:
-            for method, variant in [("giw", v) for v in variants] + [("giw_published", "")]:
+            for method, variant in methods:
                 trials = experiment.trials(Key(Place(*pair, "support"), protocol, method, variant))
                 good = [s for r in trials if (s := _stored_scores(r, name))]
-                if good and (method == "giw" or name == "score"):
+                if good:
                     score, inside = (np.concatenate(part) for part in zip(*good, strict=True))
                     found.setdefault((protocol, setting_name(*pair)), (score, inside))
     if not found:
@@ -316,12 +366,11 @@ def _scores(
         for cut in cuts:
             axes.axvline(cut, color=INK, linewidth=1, linestyle=(0, (4, 3)))
 
-    rows = [p for p in PROTOCOLS if any(row == p for row, _ in found)]
     columns = list(dict.fromkeys(column for _, column in found))
     drawn = panels(
         found,
         draw,
-        rows=rows,
+        rows=[p for p in PROTOCOLS if any(row == p for row, _ in found)],
         columns=columns,
         size=(max(2.7, 5.4 / len(columns)), 2.3),
         xlabel=name.replace("_", "-"),
@@ -336,14 +385,13 @@ def _scores(
     ]
     absent = [setting_name(*p) for p in DATASET_CASES if setting_name(*p) not in columns]
     missing = f" Missing, no scores stored: {', '.join(absent)}." if absent else ""
-    title = "scores" if name == "p_value" else "published-scores"
     return [
         Picture(
             drawn,
             alt=f"Histograms of {name.replace('_', '-')}s. {'; '.join(shares)}.",
             caption=f"{what}. All trials under support shift, {experiment.name}, coloured by the "
             f"truth, which the method does not see.{missing}",
-            name=f"{title}-{experiment.slug}",
+            name=f"{'scores' if name == 'p_value' else 'published-scores'}-{experiment.slug}",
             wide=True,
         )
     ]
@@ -356,79 +404,3 @@ def _stored_scores(result: Result, name: str) -> Scores | None:
         return None
     # stored is how strange a point is; score_samples is larger for points like training data
     return (-score if name == "score" else score), inside
-
-
-# Images that a result may bring along -------------------------------------------------------------
-
-
-def stored_array(result: Result, name: str) -> Images | None:
-    """A small array that a result carries flat, with its shape beside it; None without one.
-
-    ``extra["kernels"]`` holds the numbers, ``extra["kernels_shape"]`` the shape, rows last to
-    first as in C; likewise ``train_images`` and ``val_images``.
-    """
-    shape = tuple(int(n) for n in result.extra.get(f"{name}_shape", []))
-    values = np.asarray(result.extra.get(name, []), dtype=np.float64)
-    fits = len(shape) == 4 and values.size > 0 and values.size == np.prod(shape)
-    return values.reshape(shape) if fits else None
-
-
-def _first_stored(trials: Sequence[Result], name: str) -> Images | None:
-    found = (stored_array(result, name) for result in trials)
-    return next((stored for stored in found if stored is not None), None)
-
-
-def kernel_pictures(experiment: Experiment) -> list[Picture]:
-    """First-layer kernels of every method that stored them, one figure for each setting."""
-    found: dict[tuple[Place, str], dict[str, Images]] = {}
-    for key in in_order(experiment.cells):
-        trials = [r for r in experiment.trials(key) if shows_kernels(r.run)]
-        stored = _first_stored(trials, "kernels")
-        if stored is not None:
-            shown = found.setdefault((key.place, key.protocol), {})
-            shown[name_of(key.method)] = colours_of(stored)
-    return [
-        Picture(
-            picture_grid(by_method),
-            alt=f"First-layer kernels on {place.name}, {protocol}, of {', '.join(by_method)}.",
-            caption=f"Kernels of the first layer on {place.name}, {protocol} protocol, "
-            f"{experiment.name}, first trial that stored them. Colour channels as they are in the "
-            "image; brighter is larger in absolute value, relative to the largest of the method.",
-            name=f"kernels-{experiment.slug}-{'-'.join(place)}-{protocol}",
-        )
-        for (place, protocol), by_method in found.items()
-    ]
-
-
-def colours_of(kernels: Images) -> Images:
-    """Kernels of shape (count, channels, height, width) as pictures, absolute values, max one."""
-    size = _in_colour(np.abs(kernels))
-    return size / max(float(size.max()), 1e-12)
-
-
-def _in_colour(images: Images) -> Images:
-    """Channels last, and three of them: grey is the mean over the others, three times."""
-    last = images.transpose(0, 2, 3, 1)
-    return last if last.shape[-1] == 3 else np.repeat(last.mean(axis=-1, keepdims=True), 3, axis=-1)
-
-
-def sample_pictures(experiment: Experiment) -> list[Picture]:
-    """Training and validation images of the first run of each data set that stored them."""
-    shown: dict[str, Images] = {}
-    for key in in_order(experiment.cells):
-        for name, words in (("train_images", "training"), ("val_images", "validation")):
-            stored = _first_stored(experiment.trials(key), name)
-            if stored is not None:
-                title = f"{setting_name(*key.place[:2])}\n{words}"
-                shown.setdefault(title, np.clip(_in_colour(stored), 0, 255) / 255)
-    if not shown:
-        return []
-    titles = [title.replace("\n", ", ") for title in shown]
-    return [
-        Picture(
-            picture_grid(shown, columns=4),
-            alt=f"Sample images: {'; '.join(titles)}.",
-            caption=f"Images that the methods learned from, {experiment.name}.",
-            name=f"samples-{experiment.slug}",
-        )
-    ]

@@ -23,7 +23,7 @@ class KnownFile:
     edition: str
     name: str
     md5: str
-    url: str | None = None
+    url: str = ""  # where to fetch it; one that ends in a slash lacks the name
 
 
 @dataclass(frozen=True)
@@ -39,44 +39,26 @@ class FileStatus:
 
 # Folders that are searched for each data set, relative to the data folder, in this order.
 FOLDERS = {"mnist": ("mnist", "MNIST/raw", "."), "cifar100": ("cifar100", ".")}
-_MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-_CIFAR_HOME = "https://www.cs.toronto.edu/~kriz/"
-_MNIST_MD5 = {  # name: (md5 of the gz file as published, md5 of what is in it)
-    "train-images-idx3-ubyte": (
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        "6bbc9ace898e44ae57da46a324031adb",
-    ),
-    "train-labels-idx1-ubyte": (
-        "d53e105ee54ea40749a09fcbcd1e9432",
-        "a25bea736e30d166cdddb491f175f624",
-    ),
-    "t10k-images-idx3-ubyte": (
-        "9fb629c4189551a2d022fa330f9573f3",
-        "2646ac647ad5339dbf082846283269ea",
-    ),
-    "t10k-labels-idx1-ubyte": (
-        "ec29112dd5afa0611ce80d1b7f02629c",
-        "27ae3e4e09519cfbb04c329615203637",
-    ),
-}
-KNOWN_FILES: tuple[KnownFile, ...] = (
-    *(
-        KnownFile("mnist", "gz", f"{name}.gz", packed, f"{_MNIST_MIRROR}{name}.gz")
-        for name, (packed, _) in _MNIST_MD5.items()
-    ),
-    *(KnownFile("mnist", "raw", name, plain) for name, (_, plain) in _MNIST_MD5.items()),
-    KnownFile("cifar100", "python", "cifar-100-python/train", "16019d7e3df5f24257cddd939b257f8d"),
-    KnownFile("cifar100", "python", "cifar-100-python/test", "f0ef6b0ae62326f3e7ffdfab6717acfc"),
-    KnownFile(
-        "cifar100",
-        "python archive",
-        "cifar-100-python.tar.gz",
-        "eb9058c3a382ffc7106e4002c42a8d85",
-        f"{_CIFAR_HOME}cifar-100-python.tar.gz",
-    ),
-    KnownFile("cifar100", "npz", "train_a.npz", "8161ae21473e5dc7f34ef03c8ea8ddfc"),
-    KnownFile("cifar100", "npz", "train_b.npz", "94a5d0601c02630b30537b586c92edff"),
-    KnownFile("cifar100", "npz", "test.npz", "09cf77126a751e79ce705434274e0aab"),
+_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+_CIFAR = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
+KNOWN_FILES = tuple(
+    KnownFile(*known.split())
+    for known in f"""
+mnist gz train-images-idx3-ubyte.gz f68b3c2dcbeaaa9fbdd348bbdeb94873 {_MIRROR}
+mnist gz train-labels-idx1-ubyte.gz d53e105ee54ea40749a09fcbcd1e9432 {_MIRROR}
+mnist gz t10k-images-idx3-ubyte.gz 9fb629c4189551a2d022fa330f9573f3 {_MIRROR}
+mnist gz t10k-labels-idx1-ubyte.gz ec29112dd5afa0611ce80d1b7f02629c {_MIRROR}
+mnist raw train-images-idx3-ubyte 6bbc9ace898e44ae57da46a324031adb
+mnist raw train-labels-idx1-ubyte a25bea736e30d166cdddb491f175f624
+mnist raw t10k-images-idx3-ubyte 2646ac647ad5339dbf082846283269ea
+mnist raw t10k-labels-idx1-ubyte 27ae3e4e09519cfbb04c329615203637
+cifar100 python cifar-100-python/train 16019d7e3df5f24257cddd939b257f8d
+cifar100 python cifar-100-python/test f0ef6b0ae62326f3e7ffdfab6717acfc
+cifar100 archive cifar-100-python.tar.gz eb9058c3a382ffc7106e4002c42a8d85 {_CIFAR}
+cifar100 npz train_a.npz 8161ae21473e5dc7f34ef03c8ea8ddfc
+cifar100 npz train_b.npz 94a5d0601c02630b30537b586c92edff
+cifar100 npz test.npz 09cf77126a751e79ce705434274e0aab
+""".strip().splitlines()
 )
 
 
@@ -161,8 +143,6 @@ def missing(dataset: str, data_dir: str | os.PathLike[str] | None, what: str) ->
 
 # Fetching ----------------------------------------------------------------------------------------
 
-FETCHED_EDITIONS = {"mnist": "gz", "cifar100": "python archive"}
-
 
 def fetch(
     dataset: str,
@@ -184,10 +164,9 @@ def fetch(
     base_url : str, optional
         A mirror that has the files under their own names; left out, the publishers' addresses.
     """
-    if dataset not in FETCHED_EDITIONS:
-        raise ValueError(f"dataset is one of {', '.join(FETCHED_EDITIONS)}; got {dataset!r}")
-    wanted = (dataset, FETCHED_EDITIONS[dataset])
-    files = [known for known in KNOWN_FILES if (known.dataset, known.edition) == wanted]
+    files = [known for known in KNOWN_FILES if known.dataset == dataset and known.url]
+    if not files:
+        raise ValueError(f"dataset is one of {', '.join(FOLDERS)}; got {dataset!r}")
     return tuple(_fetch_one(known, data_dir, base_url) for known in files)
 
 
@@ -198,22 +177,6 @@ def _fetch_one(
     if present is not None:
         whole_bytes(known, present)
         return present
-    pooch = _pooch()
-    url = known.url if base_url is None else f"{base_url.rstrip('/')}/{known.name}"
-    folder = data_folder(data_dir) / known.dataset
-    try:
-        found = pooch.retrieve(url, f"md5:{known.md5}", known.name, folder)
-    except OSError as error:  # requests' errors are of this kind, a full disk too
-        raise ConnectionError(
-            f"could not fetch {url} into {folder}: {error}. Without a network, copy the file there "
-            "by hand, or run `giw demo`, which needs no files"
-        ) from error
-    except ValueError as error:  # pooch names the file and both checksums
-        raise ValueError(f"what came from {url} is not {known.name}: {error}") from error
-    return Path(found)
-
-
-def _pooch():  # type: ignore[no-untyped-def]
     try:
         import pooch
     except ImportError:
@@ -221,7 +184,18 @@ def _pooch():  # type: ignore[no-untyped-def]
             "fetching data needs pooch: pip install 'giw[data]'; or copy the files into the data "
             "folder by hand, or run `giw demo`, which needs no files"
         ) from None
-    return pooch
+    address = known.url if base_url is None else f"{base_url.rstrip('/')}/"
+    url = address + known.name * address.endswith("/")
+    folder = data_folder(data_dir) / known.dataset
+    try:
+        return Path(pooch.retrieve(url, f"md5:{known.md5}", known.name, folder))
+    except OSError as error:  # requests' errors are of this kind, a full disk too
+        raise ConnectionError(
+            f"could not fetch {url} into {folder}: {error}. Without a network, copy the file there "
+            "by hand, or run `giw demo`, which needs no files"
+        ) from error
+    except ValueError as error:  # pooch names the file and both checksums
+        raise ValueError(f"what came from {url} is not {known.name}: {error}") from error
 
 
 def in_words(found: tuple[FileStatus, ...], folder: Path) -> str:

@@ -31,7 +31,7 @@ from giw.paper.frame import PLACES, Experiment, gather
 from giw.paper.printed import paper_accuracy
 from giw.paper.rows import Result, read_folder
 from giw.paper.table_ablation import KINDS, ablation_sheets
-from giw.paper.table_accuracy import beside_the_paper, differences, overview, signed
+from giw.paper.table_accuracy import overview, signed
 from giw.writing import write_whole
 
 FORMATS = {"txt": text_sheet, "md": markdown_sheet, "tex": latex_sheet}
@@ -177,31 +177,20 @@ def _sections(experiments: Sequence[Experiment], *, drawn: bool = True) -> list[
         ]
         if of_kind:
             sections.append(Section(title, pictures=pictures, sheets=of_kind, part="Ablations"))
-    if drawn:  # of the first experiment that has them: others show the same kind of thing
-        kernels = next((k for e in experiments if (k := figures.kernel_pictures(e))), [])
-        samples = next((s for e in experiments if (s := figures.sample_pictures(e))), [])
-        images = {"Kernels of the first layer": kernels, "Sample images": samples}
-        sections += [Section(t, pictures=p, part="Images") for t, p in images.items() if p]
     return sections
 
 
 def _of_experiment(experiment: Experiment, drawn: bool) -> list[Section]:
     protocols = experiment.protocols()
     split = table_runs.split_quality(experiment)
-    beside: list[Sheet] = []
-    if experiment.scale == "paper":  # other scales stand beside no figure of the paper
-        beside += [differences(experiment, protocol) for protocol in protocols]
-        beside += [beside_the_paper(experiment, *pair) for pair in experiment.dataset_cases]
     sections = [
         Section("Accuracy", sheets=[overview(experiment, protocol) for protocol in protocols]),
-        Section("Beside the paper", sheets=beside),
         Section("Learning curves", pictures=figures.curve_pictures(experiment) if drawn else []),
         Section(
             "The split",
             pictures=figures.score_pictures(experiment) if drawn else [],
             sheets=[] if split is None else [split],
         ),
-        Section("Time and weights", sheets=[table_runs.times(experiment)] if protocols else []),
     ]
     return [replace(s, part=experiment.name) for s in sections if s.sheets or s.pictures]
 
@@ -224,5 +213,5 @@ def _appendix(
     for name in sorted({name for result in results for name in result.about} - {"commit"}):
         counts = Counter(result.about.get(name) or "not known" for result in results)
         facts[name] = "; ".join(f"{value} ({n} results)" for value, n in sorted(counts.items()))
-    sheets = [table_runs.coverage(experiments), table_runs.versions(experiments)]
+    sheets = [table_runs.versions(experiments)]
     return Section("What was run", text=text, sheets=sheets, facts=facts, part="Appendix")

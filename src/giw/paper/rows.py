@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,34 +62,6 @@ class Result:
     def accuracy(self) -> float:
         """Mean over the last ten epochs, the paper's figure of merit."""
         return float(np.mean(self.curve[-LAST:]))
-
-
-# Which small arrays are kept: those that a figure of the report is drawn from ---------------------
-
-KERNEL_SHIFTS = ("support", "label_noise_0.2")  # the paper shows kernels under these, in colour
-
-
-def shows_kernels(run: Run) -> bool:
-    """Whether the first layer of this run is drawn."""
-    return run.dataset == "color_mnist" and run.shift in KERNEL_SHIFTS and not run.variant
-
-
-def shows_images(run: Run) -> bool:
-    """Whether sample images are drawn from this run; one in the grid is enough."""
-    usual = run.method == "giw" and run.protocol == "honest" and not run.variant
-    return run.dataset == "color_mnist" and run.shift == "support" and usual
-
-
-def for_figures(run: Run, extra: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    """The arrays among some that a figure needs; a few hundred results are to stay small."""
-    needed: set[str] = set()
-    if run.trial == 0 and shows_kernels(run):
-        needed |= {"kernels", "kernels_shape"}
-    if run.trial == 0 and shows_images(run):
-        needed |= {"train_images", "train_images_shape", "val_images", "val_images_shape"}
-    if run.shift == "support" and run.variant in ("", "osvm_text", "osvm_code"):
-        needed |= {"p_value", "score", "inside"}
-    return {name: values for name, values in extra.items() if name in needed}
 
 
 # The folder ---------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,10 @@ from giw.nets.training import (
     train_trials,
 )
 from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, ON_HOST, Job, Run
-from giw.paper.rows import LAST, Result, for_figures
+from giw.paper.rows import LAST, Result
+from giw.paper.sample import ShiftProblem, Truth
 from giw.paper.settings import Samples, paper_problem
-from giw.paper.shifts import (
-    ShiftProblem,
-    Truth,
-    development_samples,
-    fewer_training_points,
-    trial_seeds,
-)
+from giw.paper.shifts import development_samples, fewer_training_points, trial_seeds
 from giw.paper.variants import make_method
 from giw.support import SupportSplit
 
@@ -156,7 +152,7 @@ def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
     if n_train is None:
         return problem, truth
     seed = trial_seeds(run.seed, run.trial).prior
-    return fewer_training_points(problem, truth, int(n_train), seed)
+    return replace(problem, train=fewer_training_points(problem.train, int(n_train), seed)), truth
 
 
 def make_net(run: Run, problem: ShiftProblem, seed: int) -> nn.Module:
@@ -196,6 +192,9 @@ def config_of(run: Run) -> TrainingConfig:
     )
 
 
+SHOWN = ("", "osvm_text", "osvm_code")  # variants of which the report draws scores
+
+
 # Judging ------------------------------------------------------------------------------------------
 
 
@@ -203,9 +202,6 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
     """Judge a run by its test accuracy, and its split by the truth."""
     share = record.history.get("effective_share")
     curve = record.history["test_accuracy"]
-    extra = first_kernels(record.module) | example_images(made.problem)
-    if record.split is not None:
-        extra |= split_scores(record.split, made.truth)
     return Result(
         run=run,
         curve=curve[~np.isnan(curve)],
@@ -213,7 +209,7 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
         split={} if record.split is None else split_quality(record.split, made.truth),
         weights={} if share is None else {"effective_share": float(np.mean(share[-LAST:]))},
         about=about,
-        extra=for_figures(run, extra),
+        extra=split_scores(run, record.split, made.truth),
         n_test=len(made.problem.test),
     )
 
@@ -235,34 +231,14 @@ def split_quality(split: SupportSplit, truth: Truth) -> dict[str, float]:
     return quality
 
 
-def split_scores(split: SupportSplit, truth: Truth) -> dict[str, list[float]]:
-    """Scores and p-values of validation points with the truth beside them, for histograms."""
+def split_scores(run: Run, split: SupportSplit | None, truth: Truth) -> dict[str, list[float]]:
+    """Scores and p-values of validation points, with the truth, where a histogram shows them."""
+    if split is None or run.shift != "support" or run.variant not in SHOWN:
+        return {}
     found = {"p_value": [round(float(p), 4) for p in _numpy(split.p_value)]}
     if split.score is not None:  # stored is how strange a point is
         found["score"] = [float(f"{-s:.4g}") for s in _numpy(split.score)]
     return found | {"inside": [float(s) for s in truth.inside]}
-
-
-def first_kernels(module: nn.Module) -> dict[str, list[float]]:
-    """Kernels of the first convolution, flat and with their shape, or nothing without one."""
-    convolutions = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d)]
-    if not convolutions:
-        return {}
-    kernels = convolutions[0].weight.detach().float().cpu()
-    return {
-        "kernels": [round(float(v), 4) for v in kernels.flatten()],
-        "kernels_shape": [float(size) for size in kernels.shape],
-    }
-
-
-def example_images(problem: ShiftProblem, count: int = 8) -> dict[str, list[float]]:
-    """A few training and validation images at half size, flat and with their shape."""
-    found: dict[str, list[float]] = {}
-    for name, sample in (("train_images", problem.train), ("val_images", problem.val)):
-        images = sample.x[:count, :, ::2, ::2]
-        found[name] = [float(v) for v in images.flatten()]
-        found[f"{name}_shape"] = [float(size) for size in images.shape]
-    return found
 
 
 def about_this_machine(device: str) -> dict[str, str]:

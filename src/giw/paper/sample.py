@@ -1,8 +1,8 @@
-"""A clean labelled sample, from which the shifts are made."""
+"""Labelled samples: what shifts are made from, and what a method gets to see of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,40 +16,25 @@ class Sample:
     Parameters
     ----------
     x : array of shape (n, ...)
-        Points: (n, d) for tables, (n, channels, height, width) for images; floats, or ``uint8``
-        pixels, which stay ``uint8`` in memory because they are a quarter of the size.
+        Points: (n, d), or (n, channels, height, width) for images, whose pixels stay ``uint8`` in
+        memory because they are a quarter of the size.
     y : array of integers of shape (n,)
         Task label, an index into ``classes``.
     group : array of integers of shape (n,)
         Subclass on which a shift acts: the digit behind odd and even, the fine class behind a
         superclass, the square of the toy example.
     classes : tuple of str
-        Name of each class; its length is the number of classes, seen in this sample or not.
-        Left out, the classes are ``0 .. max(y)``.
+        Name of each class, seen in this sample or not.
     """
 
     x: NDArray[Any]  # (n, ...)
     y: NDArray[np.int64]  # (n,)
     group: NDArray[np.int64]  # (n,)
-    classes: tuple[str, ...] = field(default=())
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        x = np.asarray(self.x)
-        if x.ndim < 2 or x.dtype.kind not in "biuf":
-            raise ValueError(
-                f"x must hold numbers in shape (n, ...), got {x.dtype} of shape {x.shape}; "
-                "one feature goes in as x[:, None]"
-            )
-        y, group = _integers(self.y, len(x), "y"), _integers(self.group, len(x), "group")
-        classes = tuple(str(name) for name in self.classes)
-        classes = classes or tuple(str(label) for label in range(int(y.max(initial=0)) + 1))
-        if len(y) and y.max() >= len(classes):
-            raise ValueError(
-                f"y must index the {len(classes)} classes, got labels {y.min()} to {y.max()}; "
-                "map them first, for example np.unique(y, return_inverse=True)"
-            )
-        for name, value in (("x", x), ("y", y), ("group", group), ("classes", classes)):
-            object.__setattr__(self, name, value)
+        for name in ("y", "group"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -59,24 +44,44 @@ class Sample:
         """Number of classes of the task, seen in this sample or not."""
         return len(self.classes)
 
-    def take(self, indices: ArrayLike) -> Sample:
+    def take(self, rows: ArrayLike) -> Sample:
         """The rows named by indices or by a boolean mask, in that order."""
-        rows = np.asarray(indices)
-        if rows.size == 0 and rows.dtype != np.bool_:
-            rows = rows.astype(np.int64)  # an empty list is an array of floats
+        rows = np.asarray(rows)
         return replace(self, x=self.x[rows], y=self.y[rows], group=self.group[rows])
 
-    def without_groups(self) -> Sample:
-        """The same sample with every group zero, for a method, which must not see the shift."""
-        return replace(self, group=np.zeros(len(self), dtype=np.int64))
+
+@dataclass(frozen=True, eq=False)
+class ShiftProblem:
+    """Training, validation and test samples of one trial: all that a method may see.
+
+    Groups are set to zero, because comparing them tells inside from outside; that is kept in
+    :class:`Truth`.
+    """
+
+    train: Sample
+    val: Sample
+    test: Sample
+
+    def __post_init__(self) -> None:
+        for name in ("train", "val", "test"):
+            sample: Sample = getattr(self, name)
+            if len(sample) == 0:
+                raise ValueError(f"the {name} sample is empty; every part needs at least one point")
+            object.__setattr__(self, name, replace(sample, group=np.zeros(len(sample), int)))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of the task."""
+        return self.train.n_classes
 
 
-def _integers(value: ArrayLike, n: int, name: str) -> NDArray[np.int64]:
-    array = np.asarray(value)
-    if array.shape != (n,):
-        raise ValueError(f"need one {name} per point: shape ({n},), got {array.shape}")
-    if array.dtype.kind not in "biu" and len(array):
-        raise ValueError(f"{name} must hold integers, got {array.dtype}; encode names first")
-    if len(array) and array.min() < 0:
-        raise ValueError(f"{name} must not be negative, got {array.min()}; count from zero")
-    return array.astype(np.int64)
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What only an evaluation may know: which validation points lie in a group of training."""
+
+    inside: NDArray[np.bool_]  # (m,)
+
+    @property
+    def alpha(self) -> float:
+        """Mean membership of the validation sample at hand, the α of the objective."""
+        return float(np.mean(self.inside))

@@ -10,11 +10,9 @@ import torch
 from giw.nets.images import Augmentation, resize_images
 from giw.paper.cifar import COARSE_NAMES, PAPER_TRAINING_CLASSES, cifar20
 from giw.paper.mnist import RED, mnist
-from giw.paper.sample import Sample
+from giw.paper.sample import Sample, ShiftProblem, Truth
 from giw.paper.shifts import (
     Protocol,
-    ShiftProblem,
-    Truth,
     class_prior,
     color_shift,
     label_noise,
@@ -223,16 +221,10 @@ def paper_problem(
             draw_ten=draw_ten,
             random_state=seeds.draw,
         )
+    train = problem.train
     if setting.prior_ratio > 1:
-        problem, truth = class_prior(
-            problem,
-            truth,
-            ratio=setting.prior_ratio,
-            minority=setting.minority,
-            random_state=seeds.prior,
-        )
+        rare = {"ratio": setting.prior_ratio, "minority": setting.minority}
+        train = class_prior(train, **rare, random_state=seeds.prior)  # type: ignore[arg-type]
     if setting.noise_rate > 0:
-        problem, truth = label_noise(
-            problem, truth, rate=setting.noise_rate, random_state=seeds.noise
-        )
-    return problem, truth
+        train = label_noise(train, rate=setting.noise_rate, random_state=seeds.noise)
+    return replace(problem, train=train), truth

@@ -41,7 +41,6 @@ KINDS = {
     "split_error": "Split errors",
     "n_train": "Number of training points",
     "n_val": "Number of validation points",
-    "protocol": "Honest against published protocol",
     **{kind: title for kind, (title, _) in CHANGED.items()},
 }
 Where = tuple[str, str, str]  # data set, case and protocol
@@ -73,7 +72,6 @@ def ablation_sheets(experiment: Experiment) -> dict[str, list[Sheet]]:
         "split_error": [split_errors(experiment, p) for p in where(experiment, "split_error")],
         "n_train": [sizes(experiment, p, "n_train") for p in where(experiment, "n_train")],
         "n_val": [sizes(experiment, p, "n_val") for p in where(experiment, "n_val")],
-        "protocol": [protocols(experiment)],
         **{kind: [changed(experiment, kind)] for kind in CHANGED},
     }
     return {kind: [s for s in sheets if s is not None] for kind, sheets in found.items()}
@@ -111,7 +109,8 @@ def is_papers(place: Where) -> bool:
     return place[:2] == ("mnist", "iii")
 
 
-def _place_in_words(experiment: Experiment, place: Where) -> str:
+def place_in_words(experiment: Experiment, place: Where) -> str:
+    """Data set, experiment and protocol of an ablation."""
     return f"{setting_name(*place[:2])}, {experiment.name}, {place[2]} protocol"
 
 
@@ -160,7 +159,7 @@ def split_errors(experiment: Experiment, place: Where) -> Sheet:
 
     return Sheet(
         name=f"split-errors-{experiment.slug}-{'-'.join(place)}",
-        title=f"Split errors, {_place_in_words(experiment, place)}",
+        title=f"Split errors, {place_in_words(experiment, place)}",
         head=["share moved", *(c for n in DIRECTIONS.values() for c in (n, "paper", "difference"))],
         groups=[
             Group(shift_name(s), [line(s, rate) for rate in dict.fromkeys(r for _, r in cells)])
@@ -210,7 +209,7 @@ def sizes(experiment: Experiment, place: Where, family: str) -> Sheet:
 
     return Sheet(
         name=f"{family.replace('_', '-')}-{experiment.slug}-{'-'.join(place)}",
-        title=f"Number of {what} points, {_place_in_words(experiment, place)}",
+        title=f"Number of {what} points, {place_in_words(experiment, place)}",
         head=[f"{what} points", *map(name_of, methods)],
         groups=[Group(shift_name(s), [line(s, label) for label in variants]) for s in shifts],
         notes=[MEASURE, BOLD, trials_note(rows)],
@@ -236,40 +235,13 @@ def changed(experiment: Experiment, kind: str) -> Sheet | None:
             key = base._replace(variant=variant)
             lines.append([Entry(name), *_cells(experiment, key), *_against(experiment, base, key)])
         groups.append(Group(contest_name(base), lines))
-    head = ["variant", "accuracy", "trials", "difference", "p", "shared trials"]
-    name = {"split_way": "split-ways"}.get(kind, kind)
-    return _contest(experiment, name, title, head, groups, "variant minus the method as it is")
-
-
-def protocols(experiment: Experiment) -> Sheet | None:
-    """Honest against published protocol, wherever a method was run under the published one."""
-    groups: dict[str, list[list[Entry]]] = {}
-    for key in in_order(key for key in experiment.cells if key.protocol == "published"):
-        base = key._replace(protocol="honest")
-        variant = f", {variant_name(key.variant)}" if key.variant else ""
-        line = [Entry(name_of(key.method) + variant), *_cells(experiment, base)]
-        line += [*_cells(experiment, key), *_against(experiment, base, key)]
-        groups.setdefault(key.place.name, []).append(line)
-    head = ["method", "honest", "trials", "published", "trials", "difference", "p", "shared"]
-    tables = [Group(label, lines) for label, lines in groups.items()]
-    said = "published, drawn once for all trials and left in the training pool, minus honest"
-    return _contest(experiment, "protocols", KINDS["protocol"], head, tables, said)
-
-
-def _contest(
-    experiment: Experiment,
-    name: str,
-    title: str,
-    head: Sequence[str],
-    groups: Sequence[Group],
-    difference: str,
-) -> Sheet | None:
     note = (
-        f"Difference: {difference}, over the trials that both have; p by a two-sided paired t-test "
-        "over them, a dash where fewer than two are shared."
+        "Difference: variant minus the method as it is, over the trials that both have; p by a "
+        "two-sided paired t-test over them, a dash where fewer than two are shared."
     )
-    title = f"{title}, {experiment.name}"
-    sheet = Sheet(f"{name}-{experiment.slug}", title, head, groups, [MEASURE, note])
+    head = ["variant", "accuracy", "trials", "difference", "p", "shared trials"]
+    name = f"{'split-ways' if kind == 'split_way' else kind}-{experiment.slug}"
+    sheet = Sheet(name, f"{title}, {experiment.name}", head, groups, [MEASURE, note])
     return sheet if groups else None
 
 
