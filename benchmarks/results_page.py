@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from giw.pages.tables import Sheet, markdown_sheet
-from giw.paper.report import paper_sheets, read_folder
+from giw.paper.report import paper_sheets
+from giw.paper.rows import read_folder
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "results.md", ROOT / "results"

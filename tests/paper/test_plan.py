@@ -14,6 +14,13 @@ def test_the_whole_grid_is_twenty_settings_by_ten_methods_by_five_trials():
     assert len({run.key for run in runs}) == len(runs)
 
 
+def test_published_methods_are_planned_where_validation_points_stay_in_training():
+    mnist = {"datasets": ["mnist"], "cases": ["iii"], "trials": 1}
+    for protocol, planned in (("honest", 0), ("published", 10), ("authors", 10)):
+        runs = plan(**mnist, protocols=[protocol])
+        assert sum(run.method.endswith("_published") for run in runs) == planned
+
+
 def test_a_part_of_the_grid_is_chosen_by_name():
     runs = plan(datasets=["mnist"], cases=["iv"], shifts=["support"], methods=["giw"], trials=2)
     assert [(r.dataset, r.case, r.shift, r.method, r.trial) for r in runs] == [

@@ -59,30 +59,6 @@ def test_a_split_is_judged_and_its_scores_are_kept():
     assert done.about["torch"]
 
 
-@pytest.mark.parametrize(
-    ("method", "trial", "kept"),
-    [
-        ("giw", 0, {"kernels", "kernels_shape", *IMAGES}),
-        ("dann", 0, {"kernels", "kernels_shape"}),
-        ("giw", 1, set()),
-    ],
-)
-def test_kernels_and_images_are_kept_of_the_first_trial_in_colour(method, trial, kept):
-    run = Run("color_mnist", "iii", "support", method, trial, epochs=2)
-    digits = tuple(replace(s, y=s.group, classes=tuple("0123456789")) for s in SAMPLES)
-    made = Prepared(run, digits, "cpu")
-    history = {"test_accuracy": np.array([0.5, 0.75])}
-    record = TrainingRecord(method, made.module, history, None, 1.0, {})
-    done = judge(run, record, made, {})
-    assert set(done.extra) == kept
-    assert done.accuracy == 0.625
-    if "kernels" in kept:
-        assert np.prod(done.extra["kernels_shape"]) == len(done.extra["kernels"]) == 20 * 3 * 25
-    if "train_images" in kept:
-        assert done.extra["train_images_shape"] == [8, 3, 16, 16]
-        assert len(done.extra["train_images"]) == 8 * 3 * 16 * 16
-
-
 def test_the_oracle_is_always_right_and_flips_are_as_many_as_asked_for():
     runner = Runner(SAMPLES)
     (oracle,), (flipped,) = (

@@ -191,7 +191,7 @@ def read_results(content, folder):
     store = folder / "store"
     store.mkdir()
     for number, raw in enumerate(files):
-        (store / f"r{number}.json").write_bytes(raw)
+        (store / f"r{number}.jsonl").write_bytes(raw)
     (store / "mnist-iii-support.jsonl").write_bytes(b"\n".join(packed))
     good, bad = Store(store).read_all()
     for line in bad:

@@ -84,7 +84,7 @@ def test_a_run_of_strange_names_is_refused_and_nothing_leaves_the_folder(part, v
     body = json.loads(encode(some_results()[0]))
     body["run"][part] = value
     (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "r.json").write_bytes(sealed(body))
+    (tmp_path / "store" / "r.jsonl").write_bytes(sealed(body))
     good, bad = Store(tmp_path / "store").read_all()
     assert good == []
     assert part in bad[0]

@@ -191,13 +191,9 @@ class _OnHost(torch.autograd.Function):
     @staticmethod
     def forward(x_train: Tensor, x_val: Tensor, member: Tensor, upper: float) -> Tensor:
         # a ridge of 1e-5 beside eigenvalues of n asks for double precision
-        parts = [z.double().cpu() for z in (x_train, x_val, member)]
-        gamma = median_pair_distance(parts[0])
-        size = parts[0].square().mean((-2, -1)).sqrt()
-        apart = gamma > 10 * torch.finfo(x_train.dtype).eps * size
-        problem = [z.numpy() for z in parts]
-        found = _published(*problem, gamma=(gamma * apart).numpy(), upper=upper)
-        return torch.from_numpy(found).to(x_train)
+        problem = [z.double().cpu().numpy() for z in (x_train, x_val, member)]
+        rounding = 10 * torch.finfo(x_train.dtype).eps
+        return torch.from_numpy(_published(*problem, rounding=rounding, upper=upper)).to(x_train)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -222,18 +218,31 @@ def _published(
     x_val: NDArray[np.float64],  # (..., m, d)
     member: NDArray[np.float64],  # (..., m)
     *,
-    gamma: NDArray[np.float64],  # (...)
+    rounding: float,
     upper: float,
 ) -> NDArray[np.float64]:  # (..., n)
     """Mean-one weights; ones where there is nothing to tell points apart by."""
     weight = np.ones(x_train.shape[:-1])
-    for at in np.ndindex(gamma.shape):
-        if gamma[at] > 0 and member[at].any():
+    for at in np.ndindex(x_train.shape[:-2]):
+        gamma = _median_distance(x_train[at])
+        apart = gamma > rounding * np.sqrt(np.square(x_train[at]).mean())
+        if apart and member[at].any():
             weight[at] = matched_weights(
                 x_train[at], x_val[at], member[at],
-                gamma=float(gamma[at]), ridge=PUBLISHED_RIDGE, upper=upper,
+                gamma=gamma, ridge=PUBLISHED_RIDGE, upper=upper,
             )  # fmt: skip
     return weight
+
+
+def _median_distance(x: NDArray[np.float64]) -> float:
+    """As :func:`median_pair_distance`; numpy selects in a third of the time that torch takes."""
+    pairs = np.triu_indices(len(x), 1)
+    squares = pairwise_squared_distances(*[torch.from_numpy(x)] * 2).numpy()[pairs]
+    if not len(squares):
+        return 0.0
+    middle = [(len(squares) - 1) // 2, len(squares) // 2]
+    median = float(np.sqrt(np.partition(squares, middle)[middle]).mean())
+    return median if median > 0 else float(np.sqrt(squares.mean()))
 
 
 def effective_share(weight: Tensor) -> Tensor:

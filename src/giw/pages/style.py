@@ -42,6 +42,7 @@ VARIANTS = {
     "first_release": "weights not normalised",
     "draw_ten": "all ten digits drawn",
     "eval_loss": "losses in evaluation mode",
+    "unscaled": "rate cut every 100 epochs",
 }
 
 INK = "#1f2328"  # text and axes; the page swaps it for its own text colour, dark or light

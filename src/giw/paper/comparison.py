@@ -114,23 +114,24 @@ def verdict(place: Place, method: str, paper: PaperFigure, found: Sequence[_Foun
     if not found:
         return "not run"
     current = any(giw.__version__ in set(e.cells[key].version) for e, key, _ in found)
-    said = _why(place, method) or "not explained"
-    return said if current else f"{said}; not run at this version"
+    open_still = DIFFERS.get(place.dataset) or DIFFERS.get(method) if not current else ""
+    open_still = open_still or LEFT_OPEN.get(method, "not explained")
+    return open_still if current else f"{open_still}; not run at this version"
 
 
-def _why(place: Place, method: str) -> str:
-    """What is known to differ between the runs of version 0.1.0 and the paper's."""
-    if place.dataset == "cifar20":
-        return "14,233 of the paper's 20,000 images, with recovered labels"
-    if method in ("val_only", "pretrain_val"):
-        return "a pass over training data per epoch, where the paper's figures fit one step"
-    if method == "mw_net":
-        return "weights were not normalised, as in the authors' first release"
-    if method in ("dann", "ccsa"):
-        return "the paper prints no settings, and ours are one reading of several"
-    if method in ("giw", "diw"):
-        return "another validation draw, kernel width and solver of the weights"
-    return ""
+# What is known to differ between the runs of version 0.1.0 and the paper's.
+DIFFERS = {
+    "cifar20": "14,233 of the paper's 20,000 images, with recovered labels",
+    "val_only": "a pass over training data per epoch, where the paper's figures fit one step",
+    "pretrain_val": "a pass over training data per epoch, where the paper's figures fit one step",
+    "mw_net": "weights were not normalised, as in the authors' first release",
+    "giw": "another validation draw, kernel width and solver of the weights",
+    "diw": "another validation draw, kernel width and solver of the weights",
+}
+# Methods for which the paper prints no settings.
+LEFT_OPEN = dict.fromkeys(
+    ("dann", "ccsa"), "the paper prints no settings, and ours are one reading of several"
+)
 
 
 def reproduced_sentence(experiments: Sequence[Experiment]) -> str:

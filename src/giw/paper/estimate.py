@@ -8,16 +8,14 @@ from statistics import median
 from giw.paper.plan import LAPTOP_POINTS, Job, Run
 from giw.paper.rows import Result
 
-# Seconds of one epoch of one trial of GIW, for folders that have no result yet. On an H200 that has
-# nothing else to do, five trials side by side: `python benchmarks/training.py cuda` for
-# Color-MNIST, MNIST by its number of steps; for CIFAR-20, one trial,
-# `python benchmarks/training.py fused`: 79 steps of 6.6 ms, and testing. On a CPU:
-# CPU seconds of a step times the steps of an epoch, on two cores.
+# Seconds of one epoch of one trial of GIW, for folders that have no result yet. On an idle H200,
+# five trials side by side: `python benchmarks/training.py cuda`, CIFAR-20 one trial; on a CPU, CPU
+# seconds of a step times the steps of an epoch.
 EPOCH_SECONDS: dict[str, dict[str, float]] = {
     "cpu": {"mnist": 7.0, "color_mnist": 70.0, "cifar20": 800.0},
     "cuda": {"mnist": 0.025, "color_mnist": 0.055, "cifar20": 0.6},
+    "laptop": {"mnist": 0.35, "color_mnist": 1.5, "cifar20": 1.5},  # on one core
 }
-LAPTOP_SECONDS = {"mnist": 0.35, "color_mnist": 1.5, "cifar20": 1.5}  # of an epoch on one core
 # What a method takes of GIW's time; 1 where it is not named.
 OF_GIW: dict[str, dict[str, float]] = {
     "cpu": {
@@ -43,10 +41,9 @@ def measured_seconds(results: Iterable[Result], device: str) -> dict[tuple[str, 
 
 def epoch_seconds(run: Run, kind: str, measured: Measured) -> float:
     """Expected wall time of an epoch of a run; its share where trials share a GPU."""
-    usual = EPOCH_SECONDS[kind][run.dataset]
-    if run.scale == "laptop":
-        gpu = usual * LAPTOP_POINTS / 60_000
-        usual = LAPTOP_SECONDS[run.dataset] if kind == "cpu" else gpu
+    laptop = run.scale == "laptop"
+    usual = EPOCH_SECONDS["laptop" if laptop and kind == "cpu" else kind][run.dataset]
+    usual *= LAPTOP_POINTS / 60_000 if laptop and kind == "cuda" else 1.0
     usual *= OF_GIW[kind].get(run.method, 1.0)
     return measured.get((run.dataset, run.method, run.scale), usual)
 

@@ -29,12 +29,12 @@ from giw.pages.style import (
     styles_of,
 )
 from giw.paper import table_ablation as ablations
-from giw.paper.frame import Experiment, Key, Place, in_order
+from giw.paper.frame import PLACES, Experiment, Key, Place
 from giw.paper.plan import PROTOCOLS
 from giw.paper.printed import paper_split_error
 from giw.paper.rows import Result
 from giw.paper.settings import DATASET_CASES, SHIFTS
-from giw.paper.table_ablation import DIRECTIONS, REPRESENTATIONS, Where
+from giw.paper.table_ablation import DIRECTIONS, Where
 from giw.support import PUBLISHED_THRESHOLDS
 
 FONT = 11.0
@@ -146,55 +146,45 @@ def support_cases() -> Picture:
 
 def curve_pictures(experiment: Experiment) -> list[Picture]:
     """Learning curves by protocol: data sets by shifts."""
+
+    def draw(axes: Axes, panel: Mapping[str, NDArray[np.float64]]) -> None:
+        for method, values in panel.items():  # (trials, epochs)
+            thin = max(1, values.shape[1] // POINTS)
+            draw_curve(axes, 100 * values, styles[method], main=method == "giw", thin=thin)
+
     found = []
     for protocol in experiment.protocols():
-        pairs = [p for p in experiment.dataset_cases if protocol in experiment.protocols(*p)]
-        shown = {}
-        for place in (Place(*pair, shift) for pair in pairs for shift in SHIFTS):
+        shown: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}
+        for place in PLACES:
             every = {m: experiment.curves(Key(place, protocol, m)) for m in experiment.methods}
             panel = {m: curves for m, curves in every.items() if curves is not None}
             if panel:
                 shown[setting_name(*place[:2]), shift_name(place.shift)] = panel
         if not shown:
             continue
-        rows = [setting_name(*pair) for pair in pairs]
+        rows = list(dict.fromkeys(row for row, _ in shown))
         columns = [shift_name(s) for s in SHIFTS if any(c == shift_name(s) for _, c in shown)]
         styles = styles_of(dict.fromkeys(m for panel in shown.values() for m in panel))
-        words = f"{protocol} protocol, {experiment.name}"
-        picture = _curves(
+        drawn = panels(
             shown,
-            rows,
-            columns,
-            styles,
+            draw,
+            rows=rows,
+            columns=columns,
+            size=(4.2, 3.2) if len(rows) * len(columns) <= 2 else (2.35, 1.9),
+            xlabel="epoch",
+            legend={name_of(method): style for method, style in styles.items()},
+        )
+        words = f"{protocol} protocol, {experiment.name}"
+        picture = Picture(
+            drawn,
             alt=f"Learning curves, {words}: {', '.join(rows)} by {', '.join(columns)}; the final "
             "values stand in the tables.",
             caption=f"{words[0].upper()}{words[1:]}. {BAND}",
             name=f"curves-{experiment.slug}-{protocol}",
+            wide=True,
         )
         found.append(picture)
     return found
-
-
-def _curves(
-    curves: Mapping[tuple[str, str], Mapping[str, NDArray[np.float64]]],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    styles: Mapping[str, Style],
-    **words: str,
-) -> Picture:
-    """Learning curves of shape (trials, epochs) by method in each panel."""
-
-    def draw(axes: Axes, panel: Mapping[str, NDArray[np.float64]]) -> None:
-        for method, values in panel.items():
-            thin = max(1, values.shape[1] // POINTS)
-            draw_curve(axes, 100 * values, styles[method], main=method == "giw", thin=thin)
-
-    size = (4.2, 3.2) if len(rows) * len(columns) <= 2 else (2.35, 1.9)
-    legend = {name_of(method): style for method, style in styles.items()}
-    drawn = panels(
-        curves, draw, rows=rows, columns=columns, size=size, xlabel="epoch", legend=legend
-    )
-    return Picture(drawn, wide=True, **words)
 
 
 # Ablations (figure 7 of the paper) ----------------------------------------------------------------
@@ -202,8 +192,6 @@ def _curves(
 
 def ablation_pictures(experiment: Experiment, kind: str) -> list[Picture]:
     """The figures of one kind of ablation; kinds that the paper does not draw have none."""
-    if kind == "representation":
-        return _representations(experiment)
     if kind not in ("split_error", "n_train", "n_val"):
         return []
     places = ablations.where(experiment, kind)
@@ -289,31 +277,6 @@ def _sizes(experiment: Experiment, place: Where, family: str) -> Picture:
         f"{ablations.place_in_words(experiment, place)}; bars are standard deviations over trials.",
         name=f"{family.replace('_', '-')}-{experiment.slug}-{'-'.join(place)}",
     )
-
-
-def _representations(experiment: Experiment) -> list[Picture]:
-    """Learning curves of DIW and GIW with weights from losses (-L) and hidden layers (-F)."""
-    row, curves = "accuracy (%)", {}
-    for key in in_order(key for key in experiment.cells if key.variant == "hidden"):
-        column = f"{setting_name(*key.place[:2])}\n{shift_name(key.place.shift)}, {key.protocol}"
-        found = {
-            name: experiment.curves(Key(key.place, key.protocol, method, variant))
-            for name, (method, variant) in REPRESENTATIONS.items()
-        }
-        curves[row, column] = {name: values for name, values in found.items() if values is not None}
-    looks = {
-        name: Style(VERMILION if method == "giw" else BLUE, "--" if variant else "-")
-        for name, (method, variant) in REPRESENTATIONS.items()
-    }
-    if not curves:
-        return []
-    words = {
-        "alt": "Learning curves of DIW and GIW, each with weights from losses and from the hidden "
-        "layer; the table has the final values.",
-        "caption": f"Weights from losses (-L) or the hidden layer (-F), {experiment.name}. {BAND}",
-        "name": f"representation-{experiment.slug}",
-    }
-    return [_curves(curves, [row], [column for _, column in curves], looks, **words)]
 
 
 # What the split sees (the paper's histograms of the one-class SVM's score) ------------------------

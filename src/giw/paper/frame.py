@@ -214,15 +214,7 @@ def standings(accuracy: Mapping[str, pd.Series[float] | Mapping[int, float]]) ->
     The best is the highest mean among the methods with at least half as many trials as the one with
     most, and at least two where any has, so that one lucky trial wins nothing. Another method is
     tested against it by a paired t-test over the trials that both have; it is tied where the test
-    does not tell them apart, or where it is ahead on those trials. Fewer than two shared trials
-    allow no test.
-
-    With the same trials throughout this is :func:`giw.pages.summarize`.
-
-    Parameters
-    ----------
-    accuracy : mapping from method to accuracies by trial
-        Methods without any trial are left out.
+    does not tell them apart, or where it is ahead on those trials.
     """
     present = {m: pd.Series(trials, dtype=float) for m, trials in accuracy.items() if len(trials)}
     if not present:

@@ -29,27 +29,12 @@ class PublishedSplitter(SupportSplitter):
 
 
 class NarrowOneClassSVM:
-    r"""One-class SVM on unit-norm features [1]_; a point is inside above a threshold.
+    r"""One-class SVM with a narrow kernel, on unit-norm features.
 
     .. math:: \min_a \tfrac12 \sum_{ij} a_i a_j k_{ij}, \quad 0 \le a_i \le 1, \quad
               \sum_i a_i = \nu n, \quad k_{ij} = \exp(-\gamma \lVert z_i - z_j \rVert^2),
 
-    and the score of z is :math:`\sum_i a_i k(z, z_i)`. With the published :math:`\gamma = 10{,}000`
-    a training row counts only within a distance of about 0.03, so the score recognises copies of
-    training points and hardly anything else. The kernel is kept where it is not zero, which makes
-    the fit a hundred times faster than one that walks through all pairs.
-
-    Parameters
-    ----------
-    gamma : float, default=10_000
-        Inverse squared width; a smaller one makes a denser kernel, which takes more memory.
-    nu : float, default=0.5
-        Mean of the coefficients.
-
-    References
-    ----------
-    .. [1] Fang, Lu, Niu and Sugiyama, Generalizing Importance Weighting to A Universal Solver for
-       Distribution Shift Problems, NeurIPS 2023.
+    and the score of z is :math:`\sum_i a_i k(z, z_i)`. The kernel is kept where it is not zero.
     """
 
     def __init__(self, *, gamma: float = 10_000.0, nu: float = 0.5) -> None:

@@ -27,40 +27,18 @@ PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,120}")
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """One method in one trial of one setting; its key names the file of its result.
-
-    Parameters
-    ----------
-    dataset, case, shift : str
-        One of the paper's settings.
-    method : str
-        A method. Under class-prior shift ``"giw"`` is the paper's unsplit one, and
-        ``"giw_split"`` the one that splits there too.
-    trial : int
-    protocol : {"honest", "published", "authors", "development"}
-        How validation points are drawn, see :func:`giw.paper.shifts.support_shift`.
-        ``"development"`` is honest, and held-out images of the training pool play the test
-        sample; see :func:`giw.paper.shifts.development_samples`.
-    variant : str
-        Ablations, see :mod:`giw.paper.variants`; empty for the method as it is.
-    epochs : int
-        After pretraining; the schedule is scaled with it.
-    seed : int
-        Of the whole experiment; trials get their own.
-    scale : {"paper", "laptop"}
-        ``"laptop"``: LeNet-5 on 3,000 training images after 5 epochs of pretraining.
-    """
+    """One method in one trial of one setting; no other run has its key."""
 
     dataset: str
     case: str
     shift: str
-    method: str
+    method: str  # under class-prior shift "giw" is the paper's unsplit one, "giw_split" splits
     trial: int
-    protocol: str = "honest"
-    variant: str = ""
-    epochs: int = 100
-    seed: int = 0
-    scale: str = "paper"
+    protocol: str = "honest"  # see giw.paper.shifts.support_shift, or "development"
+    variant: str = ""  # ablations, see giw.paper.variants; empty for the method as it is
+    epochs: int = 100  # after pretraining; the schedule is scaled with it
+    seed: int = 0  # of the whole experiment; trials get their own
+    scale: str = "paper"  # or "laptop": LeNet-5 on 3,000 images after 5 epochs of pretraining
 
     @property
     def setting(self) -> PaperSetting:
@@ -147,7 +125,8 @@ def plan(
     """All runs of the chosen part of the paper's grid; what is None is taken whole.
 
     ``variants`` are changes that all runs have at once. ``"giw_split"`` is planned where it
-    differs from ``"giw"``: under class-prior shift.
+    differs from ``"giw"``: under class-prior shift; published methods, unless they are named, where
+    validation points stay in the training pool.
     """
     settings = [
         setting
@@ -175,11 +154,15 @@ def plan(
             "class_prior_10 or class_prior_100, or the method giw"
         )
     variant = composed(tuple(variants))
-    names = methods or (*PAPER_METHODS, SPLIT_GIW)
+    everything = (*PAPER_METHODS, SPLIT_GIW, *PUBLISHED)
     runs = [
         Run(s.dataset, s.case, s.shift, method, trial, protocol, variant, epochs, seed, scale)
-        for s, method, protocol, trial in product(settings, names, protocols, range(trials))
+        for s, method, protocol, trial in product(
+            settings, methods or everything, protocols, range(trials)
+        )
         if not (method == SPLIT_GIW and s.splits_validation)
+        # validation points that training lacks give the published split nothing to find
+        if methods or not (method in PUBLISHED and protocol in ("honest", DEVELOPMENT))
     ]
     for run in runs if parts_of(variant) else ():
         check_variant(run.method, run.variant, splits=run.setting.splits_validation)
@@ -211,25 +194,12 @@ def _check_known(name: str, chosen: Sequence[str] | None, known: set[str]) -> No
 
 # What is run where nobody says --------------------------------------------------------------------
 
-# About an hour on one H200: CIFAR-20 alone would take a day.
-ON_GPU: dict[str, Any] = {
-    "scale": "paper",
-    "datasets": ["mnist", "color_mnist"],
-    "trials": 5,
-    "epochs": 100,
-}
+# On one H200 about an hour: CIFAR-20 alone would take a day.
+ON_GPU: dict[str, Any] = {"scale": "paper", "datasets": ["mnist", "color_mnist"]}
+ON_GPU |= {"trials": 5, "epochs": 100}
 # At laptop scale; trials of CIFAR-20 and all methods take hours, so that they are asked for.
-ON_CPU: dict[str, Any] = {
-    "scale": "laptop",
-    "datasets": ["mnist"],
-    "cases": ["iii"],
-    "shifts": ["support"],
-}
-ON_CPU |= {"trials": 3, "epochs": 30}
-OPTIONS = {
-    **{"datasets": "--dataset", "cases": "--case", "shifts": "--shift", "methods": "--method"},
-    **{"trials": "--trials", "epochs": "--epochs", "scale": "--scale"},
-}
+ON_CPU: dict[str, Any] = {"scale": "laptop", "datasets": ["mnist"], "cases": ["iii"]}
+ON_CPU |= {"shifts": ["support"], "trials": 3, "epochs": 30}
 
 
 def fill_in(chosen: dict[str, Any], kind: str) -> tuple[dict[str, Any], str]:
@@ -252,9 +222,9 @@ def fill_in(chosen: dict[str, Any], kind: str) -> tuple[dict[str, Any], str]:
         usual = ON_CPU | {"trials": 2, "epochs": 10}
     full, words = {}, []
     for name, value in chosen.items():
-        default = usual.get(name)
-        full[name] = default if value is None else None if value == ["all"] else value
-        if value is None and default is not None:
-            values = default if isinstance(default, list) else [default]
-            words += [f"{OPTIONS[name]} {one}" for one in values]
+        default = usual.get(name) if value is None else None
+        full[name] = None if value == ["all"] else default if value is None else value
+        values = default if isinstance(default, list) else [default] * (default is not None)
+        option = name if name in ("trials", "epochs") else name.removesuffix("s")
+        words += [f"--{option} {one}" for one in values]
     return full, " ".join(words)

@@ -20,18 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-
 from giw.pages.figures import png_bytes
 from giw.pages.page import Page, Picture, Section, write_page
 from giw.pages.tables import Sheet, latex_sheet, markdown_sheet, text_sheet
 from giw.paper import figures, table_runs
 from giw.paper.comparison import cells_sheet, reproduced_sentence
 from giw.paper.frame import PLACES, Experiment, gather
-from giw.paper.printed import paper_accuracy
-from giw.paper.rows import Result, read_folder
+from giw.paper.rows import Result
 from giw.paper.table_ablation import KINDS, ablation_sheets
-from giw.paper.table_accuracy import overview, signed
+from giw.paper.table_accuracy import overview
 from giw.writing import write_whole
 
 FORMATS = {"txt": text_sheet, "md": markdown_sheet, "tex": latex_sheet}
@@ -84,15 +81,6 @@ class Report:
         return write_page(self.page, folder / "report.html")
 
 
-def report_folder(folder: str | Path) -> Report:
-    """Read a folder that ``giw paper run`` has filled, and make the report of it.
-
-    Damaged files are named and the rest is reported; a folder without a single good result is a
-    ValueError.
-    """
-    return paper_report(*read_folder(folder))
-
-
 def paper_sheets(results: Sequence[Result]) -> list[Sheet]:
     """The tables of :func:`paper_report` alone: no figure is drawn, so they are there at once."""
     experiments, _ = gather(results)
@@ -131,29 +119,19 @@ def paper_report(results: Sequence[Result], damaged: Sequence[str] = ()) -> Repo
 
 
 def in_one_sentence(experiments: Sequence[Experiment]) -> str:
-    """How GIW stands in the largest experiment, and how far from the paper; good news or not."""
+    """In how many settings of the largest experiment GIW is best or tied; good news or not."""
     experiment = experiments[0]
     protocol = next(iter(experiment.protocols()), "honest")
-    setting = f"{protocol} protocol, {experiment.name}"
-    marked, compared, away = 0, 0, []
-    for place in PLACES:
-        rows, paper = experiment.standings(place, protocol), paper_accuracy(*place, "giw")
-        if "giw" in rows and paper is not None:
-            tested = len(rows) > 1 and max(row.n for row in rows.values()) > 1
-            compared += tested
-            marked += tested and rows["giw"].marked
-            away.append(100 * rows["giw"].mean - paper.mean)
-    if not away:
-        return f"GIW as it is was not run ({setting}); the tables below have what was."
-    what = "GIW was compared with no other method over two or more trials"
-    if compared:
-        plural = "setting" if compared == 1 else "settings"
-        best = "GIW is best, or not told apart from the best"
-        what = f"{best}, in {marked} of {compared} {plural}"
-    ends = " to ".join(dict.fromkeys(signed(value, 1) for value in (min(away), max(away))))
-    median = signed(float(np.median(away)), 1)
-    distance = f"its accuracy is {ends} points from the paper's, {median} in the median"
-    return f"{what}; {distance} ({setting})."
+    every = [experiment.standings(place, protocol) for place in PLACES]
+    ran = [rows for rows in every if "giw" in rows and len(rows) > 1]
+    tested = [rows for rows in ran if max(row.n for row in rows.values()) > 1]
+    setting = f"({protocol} protocol, {experiment.name})"
+    if not tested:
+        return f"GIW was compared with no other method over two or more trials {setting}."
+    marked = sum(rows["giw"].marked for rows in tested)
+    plural = "setting" if len(tested) == 1 else "settings"
+    best = "GIW is best, or not told apart from the best"
+    return f"{best}, in {marked} of {len(tested)} {plural} {setting}."
 
 
 # Sections -----------------------------------------------------------------------------------------

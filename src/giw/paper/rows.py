@@ -1,7 +1,4 @@
-"""Results on disk: a line of JSON for each run, a file for each setting, written whole or not.
-
-Version 0.1.0 wrote a file for each run besides; such files are a line long and are read alike.
-"""
+"""Results on disk: a line of JSON for each run, a file for each setting, written whole or not."""
 
 from __future__ import annotations
 
@@ -90,20 +87,17 @@ class Store:
 
     def files(self) -> list[Path]:
         """All files that may hold results."""
-        return sorted(self.folder.glob("*.json")) + sorted(self.folder.glob("*.jsonl"))
+        return sorted(self.folder.glob("*.jsonl"))
 
     def has(self, run: Run) -> bool:
         """Whether a run is done; files are read again only where they have changed."""
-        for path in (self.folder / f"{run.key}.json", self.path(run)):
-            if path.exists():
-                stat = path.stat()
-                stamp = stat.st_mtime_ns, stat.st_size
-                if self._keys.get(path, (None,))[0] != stamp:
-                    keys = {row.result.run.key for row in read_rows(path) if row.result}
-                    self._keys[path] = stamp, keys
-                if run.key in self._keys[path][1]:
-                    return True
-        return False
+        path = self.path(run)
+        if not path.exists():
+            return False
+        stamp = path.stat().st_mtime_ns, path.stat().st_size
+        if self._keys.get(path, (None,))[0] != stamp:
+            self._keys[path] = stamp, {r.result.run.key for r in read_rows(path) if r.result}
+        return run.key in self._keys[path][1]
 
     def write(self, results: Sequence[Result]) -> list[Path]:
         """Add results to the files of their settings; a run that is there already is replaced.
@@ -204,7 +198,7 @@ def read_rows(path: Path) -> list[StoredRow]:
         return [StoredRow("", None, f"{path.name} cannot be read: {error}")]
     rows = []
     for number, line in enumerate(lines, start=1):
-        name = path.name if path.suffix == ".json" else f"{path.name}, line {number},"
+        name = f"{path.name}, line {number},"
         try:
             rows.append(StoredRow(line + "\n", decode(line, name)))
         except ValueError as error:

@@ -39,15 +39,8 @@ class Runner:
     """Runs jobs of one data set on one device; keeps what consecutive jobs can share.
 
     Methods of one setting start from the same pretrained nets, so these are kept until the
-    setting changes.
-
-    Parameters
-    ----------
-    samples : pair of Sample
-        Training pool and test sample, from :func:`giw.paper.settings.paper_samples`.
-    device : str
-    checkpoint_seconds : float, default=60
-        Training that a killed job loses at most, beside one epoch and pretraining.
+    setting changes. A killed job loses ``checkpoint_seconds`` of training at most, beside one epoch
+    and pretraining.
     """
 
     def __init__(

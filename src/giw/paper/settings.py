@@ -176,29 +176,13 @@ def paper_problem(
     data_dir: str | os.PathLike[str] | None = None,
     samples: Samples | None = None,
 ) -> tuple[ShiftProblem, Truth]:
-    """One trial of one of the paper's settings.
+    """One trial of one of the paper's settings, see :func:`paper_setting`.
 
-    Parameters
-    ----------
-    dataset, case, shift : str
-        See :func:`paper_setting`.
-    trial : int
-        Number of the trial, from 0; draw, noise and thinning are functions of it and of
-        ``random_state`` alone (see :func:`~giw.paper.shifts.trial_seeds`), so that methods share
-        them.
-    random_state : int, default=0
-        Seed of the whole experiment.
-    protocol
-        As in :func:`~giw.paper.shifts.support_shift`. Noise and thinning differ by trial under
-        every protocol.
-    n_val : int, optional
-        Another number of validation points than the paper's, for ablations.
-    draw_ten : bool, default=False
-        Under the authors' protocol, draw from all ten digits and drop those not tested.
-    data_dir : path, optional
-        Data folder, see :func:`giw.paper.files.catalogue`.
-    samples : pair of Sample, optional
-        From :func:`paper_samples`, to read the files only once.
+    Draw, noise and thinning are functions of ``trial``, from 0, and of ``random_state``, the seed
+    of the whole experiment, alone, so that methods share them; noise and thinning differ by trial
+    under every protocol. ``protocol`` and ``draw_ten`` are those of
+    :func:`~giw.paper.shifts.support_shift`, ``n_val`` another number of validation points than the
+    paper's, ``samples`` what :func:`paper_samples` has read before.
     """
     setting = paper_setting(dataset, case, shift)
     if protocol == "authors" and dataset == "cifar20":

@@ -24,12 +24,6 @@ DIRECTIONS = {"out_to_in": "out → in", "in_to_out": "in → out"}
 PAPER_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
 PAPER_NOISES = ("label_noise_0.2", "label_noise_0.4")
 PAPER_TRAIN_SIZES = (10_000, 12_500, 15_000, 17_500, 20_000)
-REPRESENTATIONS = {
-    "DIW-L": ("diw", ""),
-    "DIW-F": ("diw", "hidden"),
-    "GIW-L": ("giw", ""),
-    "GIW-F": ("giw", "hidden"),
-}
 # By kind: the title of its section and table, and variants shown as missing where they lack.
 CHANGED: dict[str, tuple[str, Sequence[str]]] = {
     "representation": ("Weights from losses (-L) or from the hidden layer (-F)", ["hidden"]),

@@ -1,4 +1,4 @@
-"""Tables about the runs themselves: by which version, how long, how well they split."""
+"""Tables about the runs themselves: by which version, how well they split."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ def versions(experiments: Sequence[Experiment]) -> Sheet:
     for experiment in experiments:
         rows = experiment.frame
         counts = pd.crosstab([rows["version"], rows["commit"]], rows.method)
-        hours = rows.groupby(["version", "commit"]).seconds.sum() / 3600
         lines = []
         for (version, commit), of in counts.iterrows():
             names = [f"{name_of(m)} {of[m]}" for m in experiment.methods if of.get(m, 0)]
-            took = f"{hours[version, commit]:.2f}"
-            lines.append(entries(f"{version}, {commit}", str(of.sum()), took, ", ".join(names)))
+            lines.append(entries(f"{version}, {commit}", str(of.sum()), ", ".join(names)))
         groups.append(Group(experiment.name, lines))
     return Sheet(
         name="versions",
         title="Versions",
-        head=["version, commit", "runs", "hours", "runs by method"],
+        head=["version, commit", "runs", "runs by method"],
         groups=groups,
         notes=[
             "A method may have changed between two versions; compare cells with that in mind. The "
             "history was rewritten before version 0.1.0, so a commit of it may be gone."
         ],
-        align="lrrl",
+        align="lrl",
     )
 
 
