@@ -2,23 +2,19 @@
 
 import re
 import subprocess
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.paper.tiny_grid import SAMPLES
 
 import giw
-from giw.nets.training import TrainingRecord
 from giw.paper.parallel import Place, run_job, run_jobs
 from giw.paper.plan import Job, Run, group, plan
 from giw.paper.rows import Store
 from giw.paper.run import (
-    Prepared,
     Runner,
     about_this_machine,
     config_of,
-    judge,
     make_problem,
 )
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.paper.plan import Run
-from giw.paper.rows import Result, Store, encode
+from giw.paper.rows import Result, Store
 
 RUN = Run("mnist", "iii", "support", "giw", 0)
 RUNS = [replace(RUN, shift=s, trial=t) for s in ("class_prior_10", "support") for t in (0, 1)]
