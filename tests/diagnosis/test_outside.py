@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+import giw
 from giw.diagnosis.data import read
 from giw.diagnosis.outside import by_column, explain_outside, unusual_distance
 
@@ -72,3 +73,15 @@ def test_no_rows_need_no_reasons():
         numbers=np.array([10, 11]),
         generator=np.random.default_rng(0),
     ) == ((), ())
+
+
+def test_what_training_never_has_is_the_first_reason():
+    """A value beside a constant is one unit away, which distances hardly feel."""
+    rng = np.random.default_rng(1)
+    X, X_val = rng.normal(size=(300, 6)), rng.normal(size=(60, 6))
+    X[:, 3], X_val[:, 3] = 1.0, 1.0
+    X_val[:20, 3] = 1.5
+    found = giw.diagnose(X, None, X_val)
+    assert {row.row for row in found.outside_rows} == set(range(20))
+    assert {(row.column, row.value) for row in found.outside_rows} == {("x3", "1.5")}
+    assert found.recommendation.answer.startswith("Column 'x3' is 1 in every training row and")

@@ -83,7 +83,8 @@ def explain_outside(
     listed = []
     for q, row in enumerate(val_rows):
         strongest = [j for j in np.argsort(-share[q], kind="stable") if share[q, j] > LEAST_SHARE]
-        columns = [names[j] for j in strongest[:MOST_REASONS]]
+        columns = [f.column for f in data.facts if f.is_news and f.column and row in f.rows]
+        columns = list(dict.fromkeys([*columns, *(names[j] for j in strongest)]))[:MOST_REASONS]
         label = None if labels.val is None else labels.names[labels.val[row]]
         reasons = ["label not in training"] * bool(label_unseen[q])
         reasons += [f"{name} {_in_words(data, int(row), name, usual[name])}" for name in columns]
