@@ -9,12 +9,22 @@ import pytest
 import giw
 
 ROOT = Path(giw.__file__).parent
-ROOMS = ["checks", "writing", "pages", "tables", "weights", "support", "estimators", "judging"]
+ROOMS = [
+    "checks",
+    "threads",
+    "writing",
+    "pages",
+    "tables",
+    "weights",
+    "support",
+    "estimators",
+    "judging",
+]
 ROOMS += ["diagnosis", "objective", "nets", "paper", "cli"]
-LEVEL = {"checks": 0, "kernels": 0, "writing": 0}
+LEVEL = {"checks": 0, "kernels": 0, "threads": 0, "writing": 0}
 LEVEL = {
     room: max(position, 1) for position, room in enumerate(ROOMS)
-}  # checks and writing: one level
+}  # those of one file: one level
 
 
 def room_of(module: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,25 +12,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import ThreadpoolController
 
 from giw.estimators.inputs import is_frame, rows_of
+from giw.threads import one_thread
 
 Vector = NDArray[np.float64]
-
-
-def one_thread() -> Any:
-    """A context in which numerical libraries use one thread.
-
-    Threads of many small fits wait for each other wherever other programs run; fits side by side
-    (``n_jobs``) use the processors better.
-    """
-    return _threads().limit(limits=1)
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries, which takes a while
 
 
 def last_step(estimator: Any) -> tuple[str, Any]:

@@ -34,7 +34,6 @@ from giw.estimators.candidates import (
 from giw.estimators.fitting import (
     binned_for,
     fit_weighted,
-    one_thread,
     predictions,
     refuse_text,
     takes_any_unit,
@@ -69,6 +68,7 @@ from giw.estimators.stack import (
     settled,
 )
 from giw.support import SupportSplit, SupportSplitter
+from giw.threads import one_thread
 
 Vector = NDArray[np.float64]
 GONE = {  # attributes of version 0.1.0, and what tells something like them

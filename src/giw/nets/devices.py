@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from threadpoolctl import threadpool_limits
 from torch import nn
 
 from giw.checks import as_generator
+from giw.threads import one_thread
 
 LARGE = 2_000_000  # parameters; LeNet-5 has 0.06 or 0.2 million, ResNet-18 has 11
 
@@ -48,7 +48,7 @@ def threads_for(module: nn.Module, device: torch.device) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1):
+        with one_thread():
             yield
     finally:
         torch.set_num_threads(before)

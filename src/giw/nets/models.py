@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from giw.checks import as_generator
 from giw.nets.images import as_input, resize_images
+from giw.threads import STREAM
 
 RandomState = int | np.random.Generator | None
 SMALL_SIDE = 16  # below this, two convolutions of 5 × 5 leave nothing to pool
@@ -231,7 +232,7 @@ def initialised(make: Callable[[], nn.Module], random_state: RandomState = None)
     """Call ``make`` under a private seed; torch's global seed is as before afterwards."""
     seed = int(as_generator(random_state).integers(2**63))
     # Only the CPU generator is forked and seeded: torch.manual_seed would reach for every GPU.
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+    with STREAM, torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)
         return make()
 

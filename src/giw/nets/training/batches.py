@@ -15,6 +15,7 @@ from torch import Tensor
 
 from giw.nets.images import Augmentation, as_input, warp
 from giw.nets.training.protocol import Batch, Params
+from giw.threads import STREAM
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ def seeded_stream(seed: int, device: torch.device) -> Iterator[None]:
     ``torch.manual_seed`` would seed those of all GPUs, and leave them so.
     """
     cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if cuda else []):
+    with STREAM, torch.random.fork_rng(devices=[device] if cuda else []):
         torch.default_generator.manual_seed(seed)
         if cuda:
             with torch.cuda.device(device):
