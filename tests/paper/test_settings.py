@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from giw.nets.models import NETS
+from giw.nets.models import KINDS
 from giw.paper.cifar import COARSE_NAMES, FINE_NAMES, FINE_TO_COARSE
 from giw.paper.sample import Sample
 from giw.paper.settings import PAPER_SETTINGS, paper_problem, paper_samples, paper_setting
@@ -70,7 +70,7 @@ def test_sizes_groups_and_minorities_are_those_of_the_paper():
 
 
 def test_every_net_named_in_a_setting_exists():
-    assert {setting.net for setting in PAPER_SETTINGS} <= set(NETS)
+    assert {setting.net for setting in PAPER_SETTINGS} <= set(KINDS)
 
 
 @pytest.mark.parametrize("name", NAMES)

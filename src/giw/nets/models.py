@@ -42,6 +42,7 @@ class MLP(nn.Module):
         super().__init__()
         if not hidden:
             raise ValueError("hidden needs at least one layer: its output is the representation")
+        self.sizes = {"in_features": in_features, "n_classes": n_classes, "hidden": list(hidden)}
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise([in_features, *hidden]))
         self.output = nn.Linear(hidden[-1], n_classes)
 
@@ -87,6 +88,7 @@ class LeNet5(nn.Module):
         super().__init__()
         if channels not in WIDTHS:
             raise ValueError(f"LeNet-5 is for images of 1 or 3 channels, got {channels}")
+        self.sizes = {"n_classes": n_classes, "channels": channels}
         first, second = WIDTHS[channels]
         self.conv1 = nn.Conv2d(channels, first, 5)
         self.conv2 = nn.Conv2d(first, second, 5)
@@ -153,6 +155,7 @@ class ResNet18(nn.Module):
 
     def __init__(self, n_classes: int, channels: int = 3) -> None:
         super().__init__()
+        self.sizes = {"n_classes": n_classes, "channels": channels}
         self.stem = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(64)
         before, stages = 64, []
@@ -213,19 +216,21 @@ def build(
     Parameters
     ----------
     name : str
-        One of ``giw.nets.models.NETS``.
+        One of ``giw.nets.models.KINDS``.
     x_shape, n_classes, random_state
         As in :func:`model_for`.
     """
-    if name not in NETS:
-        raise ValueError(f"net must be one of {', '.join(NETS)}, got {name!r}")
+    if name not in KINDS:
+        raise ValueError(f"net must be one of {', '.join(KINDS)}, got {name!r}")
     if n_classes < 2:
         raise ValueError(f"a classifier needs at least two classes, got {n_classes}")
     if name != "mlp" and len(x_shape) != 4:
         raise ValueError(
             f"{name} is for images, (n, channels, height, width); got X of shape {tuple(x_shape)}"
         )
-    return initialised(lambda: NETS[name](tuple(x_shape[1:]), n_classes), random_state)
+    first = prod(x_shape[1:]) if name == "mlp" else x_shape[1]  # numbers per point, or channels
+    given = {"in_features" if name == "mlp" else "channels": first, "n_classes": n_classes}
+    return initialised(lambda: KINDS[name](**given), random_state)
 
 
 def initialised(make: Callable[[], nn.Module], random_state: RandomState = None) -> nn.Module:
@@ -237,8 +242,5 @@ def initialised(make: Callable[[], nn.Module], random_state: RandomState = None)
         return make()
 
 
-NETS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {
-    "mlp": lambda point, n_classes: MLP(prod(point), n_classes),
-    "lenet5": lambda point, n_classes: LeNet5(n_classes, channels=point[0]),
-    "resnet18": lambda point, n_classes: ResNet18(n_classes, channels=point[0]),
-}
+# by name, as commands and saved models have them; each keeps what it was made with in ``sizes``
+KINDS: dict[str, type] = {"mlp": MLP, "lenet5": LeNet5, "resnet18": ResNet18}

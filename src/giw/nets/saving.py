@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.nets.models import MLP, LeNet5, ResNet18
+from giw.nets.models import KINDS
 
 KIND = "@"  # as in giw.estimators.saving
 Arrays = dict[str, NDArray[Any]]
@@ -29,9 +29,9 @@ def describe(value: Any, key: str, arrays: Arrays) -> tuple[bool, Any]:
     for name, tensor in value.state_dict().items():
         arrays[f"{key}/{name}"] = _plain(tensor)
     known = {KIND: "net", "key": key, "training": value.training}
-    for name, (kind, sizes_of) in NETS.items():
+    for name, kind in KINDS.items():
         if type(value) is kind:
-            return True, known | {"name": name, "sizes": sizes_of(value)}
+            return True, known | {"name": name, "sizes": value.sizes}
     return True, known | {"name": None, "class": type(value).__qualname__}
 
 
@@ -49,7 +49,7 @@ def build(
     }
     if value["name"] is not None:
         with torch.device("meta"):  # whatever sizes a file claims, no memory is taken for them
-            net = NETS[value["name"]][0](**value["sizes"])
+            net = KINDS[value["name"]](**value["sizes"])
     elif module is None:
         raise ValueError(
             f"{folder} holds the parameters of a {value['class']}, a net of your own, and "
@@ -69,26 +69,3 @@ def build(
 
 def _plain(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().cpu().contiguous().clone().numpy()
-
-
-def _mlp_sizes(net: Any) -> dict[str, Any]:
-    widths = [layer.out_features for layer in net.hidden]
-    return {
-        "in_features": net.hidden[0].in_features,
-        "n_classes": net.output.out_features,
-        "hidden": widths,
-    }
-
-
-# our own nets, rebuilt by name and sizes
-NETS: dict[str, Any] = {
-    "mlp": (MLP, _mlp_sizes),
-    "lenet5": (
-        LeNet5,
-        lambda net: {"n_classes": net.output.out_features, "channels": net.conv1.in_channels},
-    ),
-    "resnet18": (
-        ResNet18,
-        lambda net: {"n_classes": net.output.out_features, "channels": net.stem.in_channels},
-    ),
-}

@@ -35,7 +35,7 @@ class PaperSetting:
 
     dataset: str  # mnist, color_mnist or cifar20
     case: str  # iii or iv
-    net: str  # a name of giw.nets.models.NETS
+    net: str  # a name of giw.nets.models.KINDS
     n_classes: int
     train_groups: tuple[int, ...]  # digits, colors or fine classes
     test_groups: tuple[int, ...]
