@@ -63,11 +63,11 @@ from giw.nets.training.ranks import (
 )
 from giw.nets.training.step import (
     Descent,
-    Evaluation,
     LossFunction,
     adam_state,
     load_adam_state,
     make_adam,
+    score_of,
 )
 from giw.objective.gathering import first_rank_says
 from giw.support import SupportSplit
@@ -422,8 +422,7 @@ class Run:
     def _epochs(self, phase: Phase) -> None:
         """Descend epoch by epoch, from where a saved run of this phase stopped."""
         descent, training = phase.descent, phase.name == "train"
-        tested = training and all(d.x_test is not None and d.y_test is not None for d in self.datas)
-        evaluate = Evaluation(descent, self.datas) if tested else None
+        tests = training and all(d.x_test is not None and d.y_test is not None for d in self.datas)
         saved = self._saved_in(phase.name)
         with self._randomness(phase.name), threads_for(self.modules[0], self.device):
             if saved is not None:
@@ -435,7 +434,7 @@ class Run:
                 if ahead is not None:
                     descent.run_epoch(ahead)
                 late = epoch >= phase.epochs - (self.config.test_last or phase.epochs)
-                found = evaluate() if evaluate and late else None
+                found = score_of(descent, self.datas) if tests and late else None
                 read = [stream.state() for stream in phase.streams]
                 ahead = phase.plan(epoch + 1)  # drawn while the device is still busy
                 values = descent.means()

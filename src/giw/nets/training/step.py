@@ -252,53 +252,27 @@ def _moved_by(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 # Test points --------------------------------------------------------------------------------------
 
 
-class Evaluation:
-    """Share of test points that each trial's net gets right, and their mean loss, without a wait.
+@torch.no_grad()
+def score_of(descent: Descent, datas: Sequence[Tensors], *, block: int = 2000) -> Tensor:
+    """Share of test points that each trial's net gets right, and their mean loss, (2, trials).
 
-    Parameters
-    ----------
-    descent : Descent
-        Its parameters are read when asked.
-    datas : sequence of Tensors
-        All with test data of the same size.
-    block : int
-        Points of each trial at a time.
+    Left on the device. All trials have test data of one size, taken ``block`` points at a time.
     """
+    net, many = descent.net, descent.stacked
+    params = {name: p.detach() for name, p in descent.params.items()}
+    # all have test data: who asks has looked
+    parts = ([getattr(d, name) for d in datas] for name in ("x_test", "y_test"))
+    x, y = (torch.stack(part) if many else part[0] for part in parts)
 
-    def __init__(self, descent: Descent, datas: Sequence[Tensors], *, block: int = 2000) -> None:
-        self.descent, self.block = descent, block
-        # all have test data: who makes this has looked
-        x, y = ([getattr(d, name) for d in datas] for name in ("x_test", "y_test"))
-        self.x, self.y = (torch.stack(p) if descent.stacked else p[0] for p in (x, y))
-        self._found = torch.zeros(2, len(datas), device=descent.device)  # hits, sums of losses
-        self._graph: Captured | None = None
+    def logits_of(params: Params, x: Tensor) -> Tensor:
+        return net(params, as_input(x))
 
-    def __call__(self) -> Tensor:
-        """Accuracy and mean loss of each trial, (2, trials), on the device."""
-        if self.descent.captured and self._graph is None:
-            self._graph = Captured(self._count, self.descent.device)
-        if self._graph:
-            self._graph.replay()
-        else:
-            self._count()
-        return self._found / self.y.shape[-1]
-
-    @torch.no_grad()
-    def _count(self) -> None:
-        descent, net = self.descent, self.descent.net
-        points = 1 if descent.stacked else 0
-        params = {name: p.detach() for name, p in descent.params.items()}
-
-        def logits_of(params: Params, x: Tensor) -> Tensor:
-            return net(params, as_input(x))
-
-        call = vmap(logits_of) if descent.stacked else logits_of
-        self._found.zero_()
-        blocks = zip(self.x.split(self.block, points), self.y.split(self.block, points),
-                     strict=True)  # fmt: skip
-        with evaluating(net.module), net.precision.forward(descent.device):
-            for x, y in blocks:
-                logits = call(params, x)  # (n, c) or (trials, n, c)
-                self._found[0] += (logits.argmax(-1) == y).sum(-1)
-                loss = sample_losses(logits.flatten(0, -2), y.flatten()).view(y.shape)
-                self._found[1] += loss.sum(-1)
+    call = vmap(logits_of) if many else logits_of
+    found = torch.zeros(2, len(datas), device=descent.device)  # hits, sums of losses
+    with evaluating(net.module), net.precision.forward(descent.device):
+        for some, label in zip(x.split(block, int(many)), y.split(block, int(many)), strict=True):
+            logits = call(params, some)  # (n, c) or (trials, n, c)
+            found[0] += (logits.argmax(-1) == label).sum(-1)
+            loss = sample_losses(logits.flatten(0, -2), label.flatten()).view(label.shape)
+            found[1] += loss.sum(-1)
+    return found / y.shape[-1]
