@@ -28,10 +28,21 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=20_000, help="spoiled files to read")
     parser.add_argument("--kills", type=int, default=60, help="processes to kill")
     parser.add_argument("--processes", type=int, default=2, help="readers fuzzed side by side")
-    parser.add_argument("--only", default="", help="work with this word in its name")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        help="work and readers with this word in their names; repeatable",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0.0, help="go on until then")
-    parser.add_argument("--record", action="store_true", help=f"add the counts to {COUNTS.name}")
+    parser.add_argument(
+        "--record",
+        nargs="?",
+        type=Path,
+        const=COUNTS,
+        help=f"add the counts to this file ({COUNTS.name})",
+    )
     parser.add_argument("--only-sum", action="store_true", help=f"what {COUNTS.name} adds up to")
     chosen = parser.parse_args()
     if chosen.only_sum:
@@ -47,7 +58,7 @@ def main() -> int:
             counts += fill_disks()
             counts += cut_power()
         if chosen.cases:
-            counts += fuzz(chosen.cases, seed, chosen.processes)
+            counts += fuzz(chosen.cases, seed, chosen.processes, chosen.only)
         minutes = (time.monotonic() - started) / 60
         losses = sum(counts[f"{what}: losses"] for what in WHAT)
         print(f"{losses} losses in {60 * minutes:.0f} s", flush=True)
@@ -55,15 +66,15 @@ def main() -> int:
             break
         seed += 1_000_000  # seeds of targets lie 1,000 apart
     if chosen.record:
-        record(counts, minutes)
-        print(told_sum(recorded()))
+        record(counts, minutes, chosen.record)
+        print(told_sum(recorded(chosen.record)))
     return int(losses > 0)
 
 
-def record(counts: Counter, minutes: float) -> None:
+def record(counts: Counter, minutes: float, path: Path) -> None:
     """One row more."""
-    new = not COUNTS.exists()
-    with COUNTS.open("a", newline="", encoding="utf-8") as file:
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if new:
             writer.writeheader()
@@ -72,8 +83,8 @@ def record(counts: Counter, minutes: float) -> None:
         writer.writerow({name: counts[name] for name in COLUMNS} | about)
 
 
-def recorded() -> list[dict[str, str]]:
-    with COUNTS.open(newline="", encoding="utf-8") as file:
+def recorded(path: Path = COUNTS) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -87,11 +98,11 @@ def told_sum(rows: list[dict[str, str]]) -> str:
     return "\n".join([*lines, f"{len(rows)} runs, {dates[0]} to {dates[-1]}"])
 
 
-def kill(kills: int, seed: int, only: str) -> Counter:
+def kill(kills: int, seed: int, only: list[str]) -> Counter:
     from tests.soak import killing
     from tests.soak.works import WORKS
 
-    works = [work for work in WORKS if only in work.name]
+    works = [work for work in WORKS if not only or any(word in work.name for word in only)]
     total = killing.Killed("all")
     print(killing.HEADER, flush=True)
     with tempfile.TemporaryDirectory() as place:
@@ -132,12 +143,12 @@ def cut_power() -> Counter:
     return counted("disks after a power cut", tries, losses)
 
 
-def fuzz(cases: int, seed: int, processes: int) -> Counter:
+def fuzz(cases: int, seed: int, processes: int, only: list[str]) -> Counter:
     from tests.soak import fuzzing
 
     total = fuzzing.Fuzzed("all")
     print(fuzzing.HEADER, flush=True)
-    for found in fuzzing.fuzz_side_by_side(cases, seed, processes):
+    for found in fuzzing.fuzz_side_by_side(cases, seed, processes, only):
         print(found.line(), flush=True)
         for said, count in found.losses.most_common(10):
             print(f"  {count} × {said}", flush=True)

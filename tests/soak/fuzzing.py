@@ -7,7 +7,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,26 +123,30 @@ def fuzz_all(total: int, first_seed: int = 0) -> Iterator[Fuzzed]:
             yield fuzz(target, counts[target.name], first_seed + 1000 * number)
 
 
-def fuzz_in_child(number: int, total: int, first_seed: int, answer: Path) -> None:
+def fuzz_in_child(
+    number: int, total: int, first_seed: int, only: Sequence[str], answer: Path
+) -> None:
     """One target in a process of its own, which may die of it."""
     with tempfile.TemporaryDirectory() as place:
-        targets = all_targets(Path(place))
+        targets = all_targets(Path(place), only)
         cases = shares(total, targets)[targets[number].name]
         limit_memory()
         found = fuzz(targets[number], cases, first_seed + 1000 * number)
     answer.write_bytes(pickle.dumps(found))
 
 
-def fuzz_side_by_side(total: int, first_seed: int, processes: int) -> Iterator[Fuzzed]:
+def fuzz_side_by_side(
+    total: int, first_seed: int, processes: int, only: Sequence[str] = ()
+) -> Iterator[Fuzzed]:
     """The same cases as :func:`fuzz_all`; a reader that ends its process is a loss, too."""
     with tempfile.TemporaryDirectory() as place:
-        names = [target.name for target in all_targets(Path(place), "")]
+        names = [target.name for target in all_targets(Path(place), only)]
         waiting, running = list(range(len(names))), {}
         while waiting or running:
             while waiting and len(running) < processes:
                 number = waiting.pop(0)
                 answer = Path(place) / f"answer-{number}"
-                call = number, total, first_seed, answer
+                call = number, total, first_seed, only, answer
                 running[number] = start(fuzz_in_child, *call), answer
             time.sleep(0.1)
             for number, (process, answer) in list(running.items()):

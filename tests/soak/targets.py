@@ -2,11 +2,12 @@
 
 import gzip
 import hashlib
+import importlib.util
 import io
 import json
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -214,11 +215,11 @@ def result_targets():
     yield Target("result store and packs", cases, read_results, 3)
 
 
-def all_targets(folder: Path) -> list[Target]:
-    """All readers; ``folder`` is for making files."""
-    return [
-        *table_targets(),
-        *model_targets(folder),
-        *checkpoint_targets(folder),
-        *result_targets(),
-    ]
+def all_targets(folder: Path, only: Sequence[str] = ()) -> list[Target]:
+    """All readers, or those with one of these words in their names; files are made in ``folder``.
+
+    Tables are left out where pyarrow is not installed.
+    """
+    tables = table_targets() if importlib.util.find_spec("pyarrow") else ()
+    every = [*tables, *model_targets(folder), *checkpoint_targets(folder), *result_targets()]
+    return [one for one in every if not only or any(word in one.name for word in only)]

@@ -22,6 +22,13 @@ def test_no_spoiled_file_does_harm():
         assert not found.losses, found
 
 
+def test_readers_are_fuzzed_side_by_side_in_processes_of_their_own():
+    found = list(fuzzing.fuzz_side_by_side(20, 5, 2, ["checkpoint", "result"]))
+    assert {one.name for one in found} == {"checkpoint", "result store and packs"}
+    assert sum(one.cases for one in found) >= 20
+    assert not any(one.losses for one in found)
+
+
 @pytest.mark.parametrize(
     "work", [ShortTraining, ShortFit, pytest.param(FourRanks, marks=pytest.mark.slow)]
 )
