@@ -5,6 +5,7 @@ import pytest
 from tests.paper.tiny_grid import SAMPLES
 
 from giw.paper.mnist import mnist
+from giw.paper.plan import plan
 from giw.paper.sample import Sample
 from giw.paper.settings import paper_problem
 from giw.paper.shifts import authors_colors, authors_draw, equal_counts
@@ -53,4 +54,5 @@ def test_all_trials_have_one_draw_which_stays_in_the_training_pool(dataset, samp
 
 def test_the_draw_is_not_known_for_cifar():
     with pytest.raises(ValueError, match="known for MNIST and Color-MNIST only"):
-        paper_problem("cifar20", "iii", "support", trial=0, protocol="authors", samples=SAMPLES)
+        plan(datasets=["cifar20"], protocols=["authors"])
+    assert {run.dataset for run in plan(protocols=["authors"])} == {"mnist", "color_mnist"}

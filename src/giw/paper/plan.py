@@ -148,6 +148,9 @@ def plan(
             "at laptop scale training is a random part of the pool, so validation points cannot "
             "be left in it: use the honest protocol, or --scale paper"
         )
+    drawn_by_authors = [s for s in settings if s.dataset != "cifar20"]
+    if "authors" in protocols and not drawn_by_authors:
+        raise ValueError("the authors' draw is known for MNIST and Color-MNIST only, not CIFAR-20")
     if methods and SPLIT_GIW in methods and all(s.splits_validation for s in settings):
         raise ValueError(
             f"{SPLIT_GIW} differs from giw only under class-prior shift; choose --shift "
@@ -161,6 +164,7 @@ def plan(
             settings, methods or everything, protocols, range(trials)
         )
         if not (method == SPLIT_GIW and s.splits_validation)
+        if protocol != "authors" or s in drawn_by_authors
         # validation points that training lacks give the published split nothing to find
         if methods or not (method in PUBLISHED and protocol in ("honest", DEVELOPMENT))
     ]

@@ -185,8 +185,6 @@ def paper_problem(
     paper's, ``samples`` what :func:`paper_samples` has read before.
     """
     setting = paper_setting(dataset, case, shift)
-    if protocol == "authors" and dataset == "cifar20":
-        raise ValueError("the authors' draw is known for MNIST and Color-MNIST only, not CIFAR-20")
     m = setting.n_val if n_val is None else n_val
     seeds = trial_seeds(random_state, trial)
     pool, test = samples if samples is not None else paper_samples(dataset, data_dir)
