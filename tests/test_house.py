@@ -14,7 +14,7 @@ MOST = {
     "tables": 1_360,
     "cli": 2_020,
     "support": 900,
-    "paper": 4_200,
+    "paper": 4_050,
 }
 
 

@@ -458,7 +458,7 @@ def paper_problems() -> Values:
 
 @golden
 def four_squares() -> Values:
-    from giw.paper.four_squares import four_squares_problem
+    from examples.plot_four_squares import four_squares_problem
 
     problem, truth = four_squares_problem(example=2, random_state=0)
     parts = {part: sample_values(getattr(problem, part)) for part in ("train", "val")}

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from examples.plot_four_squares import four_squares_problem, run_four_squares
 from scipy.stats import ttest_rel
-
-from giw.paper.four_squares import four_squares_problem, run_four_squares
 
 
 def squares(x):

@@ -4,7 +4,7 @@
 of the paper                     made by
 ===============================  ===========================================
 figure 1, the cases              ``figures.support_cases``
-figure 2, two examples           ``four_squares``, ``examples/plot_four_squares.py``
+figure 2, two examples           ``examples/plot_four_squares.py``
 tables of accuracies             ``table_accuracy``, ``comparison``
 table of split errors            ``table_ablation.split_errors``
 figures of learning curves       ``figures.curve_pictures``
