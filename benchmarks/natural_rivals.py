@@ -153,17 +153,19 @@ def stop(*_: Any) -> None:
     raise TooSlow("its processor time is used up")
 
 
-def predictions_of_all(data: Numbers, seconds: float = 100.0) -> tuple[list[str], np.ndarray]:
+def predictions_of_all(
+    data: Numbers, peers: list[str], seconds: float = 100.0
+) -> tuple[list[str], np.ndarray]:
     """Test predictions of the peers that can be fitted; the others say why not.
 
     A peer that takes more processor time than ``seconds`` is skipped.
     """
     found: dict[str, np.ndarray] = {}
     signal.signal(signal.SIGPROF, stop)
-    for name, peer in PEERS.items():
+    for name in peers:
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            said = peer(data)
+            said = PEERS[name](data)
             if not np.isfinite(said).all():
                 raise ValueError("predictions are not finite")
             said = np.maximum(said, 1e-3)  # as for the candidates of the stack
@@ -185,6 +187,7 @@ def main() -> None:
     parser.add_argument("--n-val", type=int, nargs="*", default=[100])
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--task", nargs="*", help="some tasks")
+    parser.add_argument("--peer", nargs="*", default=list(PEERS), choices=list(PEERS))
     options = parser.parse_args()
     files = CHOOSE if options.half == "choose" else REPORT
     for at in range(options.draws):
@@ -203,7 +206,7 @@ def main() -> None:
                         continue
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        names, test = predictions_of_all(Numbers(data, job))
+                        names, test = predictions_of_all(Numbers(data, job), options.peer)
                     np.savez(path, names=np.array(names), test=test.astype("f4"))
                     print(job, names, file=sys.stderr, flush=True)
 

@@ -35,6 +35,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import cache
+from multiprocessing import Process
 from pathlib import Path
 from typing import Any
 
@@ -423,6 +424,35 @@ def timing(sizes: tuple[int, ...] = (5_000, 50_000), m: int = 100) -> None:
             )
 
 
+def side_by_side(n: int = 5_000, m: int = 100) -> None:
+    """Wall time of boosted trees with two processes, and beside two busy ones, as ratios."""
+    x, y = make_classification(n + m, 20, n_informative=10, random_state=0)
+
+    def wall(**settings: Any) -> float:
+        clf = giw.ReweightedClassifier(random_state=0, **settings)
+        start = time.perf_counter()
+        clf.fit(x[:n], y[:n], X_val=x[n:], y_val=y[n:])
+        return time.perf_counter() - start
+
+    wall(n_jobs=2)  # processes start once
+    alone, two = wall(), wall(n_jobs=2)
+    busy = [Process(target=_spin, daemon=True) for _ in range(2)]
+    for process in busy:
+        process.start()
+    beside = wall()
+    for process in busy:
+        process.terminate()
+    print(
+        f"\nBoosted trees, {n:,} rows, wall time: {alone:.1f} s; n_jobs=2 is {alone / two:.2f} "
+        f"times faster; beside two busy processes it takes {beside / alone:.2f} times as long."
+    )
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
 def _seconds(fit: Callable[[], Any]) -> float:
     start = time.process_time()
     fit()
@@ -449,7 +479,8 @@ def main() -> None:
     if options.ceiling:
         return ceiling(2) if options.quick else ceiling()
     if options.time:
-        return timing((2_000,), 50) if options.quick else timing()
+        timing((2_000,), 50) if options.quick else timing()
+        return None if options.quick else side_by_side()
     if options.stopping:
         return stopping(2) if options.quick else stopping()
     tell = report_coverage if options.coverage else report

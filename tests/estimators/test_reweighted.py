@@ -511,3 +511,32 @@ def test_a_progress_bar_if_wanted(capsys):
         warnings.simplefilter("ignore")
         linear(candidates=["balanced"], verbose=True).fit(X, y, X_val=Xv, y_val=yv)
     assert "folds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("side", ["training", "validation"])
+def test_a_column_that_one_table_lacks_costs_boosted_trees_no_candidate(side):
+    X, y, Xv, yv, *_ = problem()
+    (X if side == "training" else Xv)[:, 1] = np.nan
+    base = HistGradientBoostingClassifier(max_iter=3, random_state=0)
+    clf = giw.ReweightedClassifier(base, least_weight=0.0, random_state=0)
+    clf.fit(X, y, X_val=Xv, y_val=yv)
+    assert len(clf.candidates_) == 9
+    assert not any("steps aside" in note for note in clf.notes_)
+
+
+def test_groups_are_one_for_each_validation_row():
+    X, y, Xv, yv, *_ = problem()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        linear().fit(X, y, X_val=Xv, y_val=yv, groups_val=np.zeros(len(Xv) - 1))
+
+
+def test_alike_tables_leave_the_weight_to_plain_fits_and_unlike_ones_do_not():
+    """Ten rows of the same kind, and ten with the other labels."""
+    rng = np.random.default_rng(0)
+    X, Xv = rng.normal(size=(300, 2)), rng.normal(size=(10, 2))
+    y, yv = X[:, 0] > 0, Xv[:, 0] > 0
+    plain = [
+        sum(clf.stack_weight_[name] for name in ("training", "both tables"))
+        for clf in (linear(least_weight=0.0).fit(X, y, X_val=Xv, y_val=v) for v in (yv, ~yv))
+    ]
+    assert plain[0] > 0.5 > 0.2 > plain[1]

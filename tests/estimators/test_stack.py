@@ -5,11 +5,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
+from giw.estimators.candidates import Candidate
 from giw.estimators.stack import (
     calibrated,
     calibration_powers,
+    difference,
     folds_of,
     mean_weights,
+    prior_weights,
     stack_weights,
     stratified_folds,
 )
@@ -125,3 +128,19 @@ def test_rows_of_a_group_stay_together_and_folds_are_nearly_even():
     fold = folds_of(np.zeros(16), 3, np.random.default_rng(0), groups)
     assert all(len(set(fold[groups == g])) == 1 for g in range(8))
     assert sorted(np.bincount(fold).tolist()) == [5, 5, 6]
+
+
+def test_a_difference_of_two_standard_errors():
+    """Training losses 0 and 2 have variance 1; four validation rows of each are off by z = 2."""
+    loss, is_val = np.array([0.0, 2.0] * 400 + [2.0] * 4), np.arange(804) >= 800
+    z2 = 1 / (1 / 4 + 1 / 800)
+    assert difference(loss, is_val, np.ones(804)) == pytest.approx(1 - np.exp(-z2 / 2))
+    assert difference(np.ones(804), is_val, np.ones(804)) == 0
+
+
+def test_the_prior_by_hand():
+    """Twenty rows of two classes and no sign of a difference: half for what is right then."""
+    some = [Candidate("a", len, if_alike=True), Candidate("b", len), Candidate("c", len)]
+    assert_allclose(prior_weights(some, 0.0, 20, 2), [2 / 3, 1 / 6, 1 / 6])
+    assert_allclose(prior_weights(some, 1.0, 20, 2), [1 / 3] * 3)
+    assert_allclose(prior_weights(some[1:], 0.0, 20, 2), [1 / 2] * 2)

@@ -71,6 +71,8 @@ def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vect
         if not counts.all():
             X, y, weight = rows_of(X, counts), y[counts], weight[counts]
         keyword = {weight_keyword(estimator): weight}
+    if isinstance(estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+        X = without_empty(X)
     if is_classifier(estimator) and len(np.unique(y)) == 1:
         return DummyClassifier(strategy="prior").fit(np.zeros((len(y), 1)), y)
     # with routing enabled a pipeline refuses "step__sample_weight"; here the keyword is certain
@@ -80,6 +82,15 @@ def fit_weighted(estimator: BaseEstimator, X: Any, y: NDArray[Any], weight: Vect
             if not np.array_equal(classes, np.arange(len(classes))):
                 return CountedFromZero(clone(estimator).fit(X, codes, **keyword), classes)
         return clone(estimator).fit(X, y, **keyword)
+
+
+def without_empty(X: Any) -> Any:
+    """Columns of numbers without any value hold zero; scikit-learn's boosted trees fail on them."""
+    if not is_frame(X):
+        empty = np.isnan(X).all(axis=0) if X.dtype.kind == "f" else np.zeros(X.shape[1], bool)
+        return np.where(empty, 0.0, X) if empty.any() else X
+    empty = [X.dtypes.iloc[j].kind == "f" and X.iloc[:, j].isna().all() for j in range(X.shape[1])]
+    return X.fillna(dict.fromkeys(X.columns[empty], 0.0)) if any(empty) else X
 
 
 def refuse_text(estimator: BaseEstimator, X: Any) -> None:

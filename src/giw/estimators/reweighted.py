@@ -20,7 +20,7 @@ from sklearn.base import (
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from giw.checks import as_generator, callers_level, check_count, warn_deprecated
 from giw.estimators.candidates import (
@@ -148,6 +148,8 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
         y, y_val = self._labels(y, X, y_val, X_val)
         weight = row_weights(sample_weight, X)
         weight_val = row_weights(sample_weight_val, X_val, "sample_weight_val")
+        if groups_val is not None:
+            check_consistent_length(X_val, groups_val)
         self.notes_: tuple[str, ...] = ()
         self.split_: SupportSplit | None = None
         self.alpha_: float | None = None
