@@ -363,6 +363,21 @@ def test_names_and_labels_that_no_page_can_hold_are_spelled(tmp_path):
     assert r"b\ud800" in page
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_split_at_random_are_no_shift(seed):
+    """Rows of a group are alike, so that a group leaves the range of others by itself."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(60), 10)
+    X = 2 * rng.normal(size=(60, 5))[group] + 0.3 * rng.normal(size=(600, 5))
+    y, train = X[:, 0] + rng.normal(size=600) > 0, group < 40
+    found = giw.diagnose(
+        X[train], y[train], X[~train], y[~train], groups=group[train], groups_val=group[~train]
+    )
+    assert found.recommendation.kinds == ()
+    assert not any(fact.found for fact in found.facts)
+    assert found.outside_rows == ()
+
+
 def test_whoever_asks_has_the_same_rows_outside():
     """More training rows than are held out, so that seeds of their own would give other rows."""
     rng = np.random.default_rng(3)

@@ -27,6 +27,9 @@ from giw.diagnosis.share import binomial_interval, support_share
 from giw.support import SupportSplit
 from giw.support.neighbours import on_host
 
+MATERIALITY = 0.1  # shares below it count as none
+NEGLIGIBLE = 0.1  # of the training rate, below which the test distribution is absent from cells
+CELLS = 8  # more of them see smaller parts and need more validation points
 ORDINARY = 0.2  # p-values above this are hardly ever from outside
 FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 CASES = {(False, False): "i", (False, True): "ii", (True, False): "iii", (True, True): "iv"}
@@ -69,12 +72,6 @@ def which_case(
     split: SupportSplit,
     z_train: Any,  # (n, d)
     z_val: Any,  # (m, d)
-    *,
-    materiality: float = 0.1,
-    negligible: float = 0.1,
-    confidence: float = 0.95,
-    n_cells: int = 8,
-    random_state: int = 0,
 ) -> CaseVerdict:
     r"""Bound both directions and name the case if the bounds allow it.
 
@@ -84,33 +81,20 @@ def which_case(
     z_train, z_val : arrays of shape (n, d) and (m, d)
         The points, for the second direction: training rows in cells of k-means, and how often
         inside validation points visit each.
-    materiality : float, default=0.1
-        Shares below it count as none; less of it needs more validation points.
-    negligible : float, default=0.1
-        The test distribution is absent from a set of cells where it visits them at less than so
-        much of the training rate.
-    confidence : float, default=0.95
-    n_cells : int, default=8
-        More cells see smaller parts and need more validation points.
-    random_state : int, default=0
     """
-    for name, value in (("materiality", materiality), ("negligible", negligible)):
-        if not 0 < value < 1:
-            raise ValueError(f"{name} must lie between 0 and 1, got {value}")
     p_value = on_host(split.p_value)
-    share, cell = _cells(on_host(z_train), on_host(z_val), n_cells, random_state)
+    share, cell = _cells(on_host(z_train), on_host(z_val))
     visits = np.bincount(cell[p_value > ORDINARY], minlength=len(share))  # (c,)
 
     def bounds(times: int) -> tuple[Bounds, Bounds]:
         """Both pairs of bounds, had every point been seen so many times."""
         inside, p = (np.repeat(on_host(side), times) for side in (split.inside, p_value))
         more = SupportSplit(inside, p, split.p_values)
-        low, high = support_share(more, confidence=confidence).interval
-        tail = (1 - confidence) / 2
-        return (1 - high, 1 - low), _unvisited(share, visits * times, negligible, tail)
+        low, high = support_share(more).interval
+        return (1 - high, 1 - low), _unvisited(share, visits * times)
 
     def cases(found: tuple[Bounds, Bounds]) -> tuple[str, ...]:
-        val, train = (_answers(bound, materiality) for bound in found)
+        val, train = map(_answers, found)
         return tuple(CASES[a, b] for a in val for b in train)
 
     now = bounds(1)
@@ -119,26 +103,26 @@ def which_case(
     if len(possible) > 1:
         needed = next((m * times for times in FURTHER if len(cases(bounds(times))) == 1), None)
     case = possible[0] if len(possible) == 1 else "cannot tell"
-    return CaseVerdict(case, possible, *now, materiality, needed, m)
+    return CaseVerdict(case, possible, *now, MATERIALITY, needed, m)
 
 
-def _answers(bound: Bounds, materiality: float) -> list[bool]:
+def _answers(bound: Bounds) -> list[bool]:
     """Whether a share is material: yes, no, or either."""
     low, high = bound
-    return [True] if low >= materiality else [False] if high < materiality else [False, True]
+    return [True] if low >= MATERIALITY else [False] if high < MATERIALITY else [False, True]
 
 
-def _cells(z_train: Floats, z_val: Floats, count: int, seed: int) -> tuple[Floats, Ints]:
+def _cells(z_train: Floats, z_val: Floats) -> tuple[Floats, Ints]:
     """Share of training rows in each cell, (c,), and the cell of each validation point, (m,)."""
-    count = min(count, len(np.unique(z_train[:1_000], axis=0)))
-    some = np.random.default_rng(seed).permutation(len(z_train))[:5_000]  # enough for centres
-    means = KMeans(count, n_init=3, random_state=seed).fit(np.asarray(z_train[some], dtype=float))
+    count = min(CELLS, len(np.unique(z_train[:1_000], axis=0)))
+    some = np.random.default_rng(0).permutation(len(z_train))[:5_000]  # enough for centres
+    means = KMeans(count, n_init=3, random_state=0).fit(np.asarray(z_train[some], dtype=float))
     own = means.predict(np.asarray(z_train, dtype=float))
     share = np.bincount(own, minlength=count) / len(own)
     return share, means.predict(np.asarray(z_val, dtype=float))
 
 
-def _unvisited(share: Floats, visits: Ints, negligible: float, tail: float) -> Bounds:  # (c,), (c,)
+def _unvisited(share: Floats, visits: Ints, tail: float = 0.025) -> Bounds:  # (c,), (c,)
     """Bounds of the training share in cells that inside validation points hardly visit.
 
     The least visited cells together, as many as their common rate allows, are surely unvisited;
@@ -151,10 +135,10 @@ def _unvisited(share: Floats, visits: Ints, negligible: float, tail: float) -> B
     low = 0.0
     for k in range(1, cells + 1):
         together, part = int(visits[order[:k]].sum()), float(share[order[:k]].sum())
-        if binomial_interval(together, m, tail / cells)[1] < negligible * part:
+        if binomial_interval(together, m, tail / cells)[1] < NEGLIGIBLE * part:
             low = part
     surely = [
-        binomial_interval(int(visits[c]), m, tail / cells)[0] >= negligible * share[c]
+        binomial_interval(int(visits[c]), m, tail / cells)[0] >= NEGLIGIBLE * share[c]
         for c in range(cells)
     ]
     return low, max(low, 1.0 - float(share[np.array(surely)].sum()))

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from giw.checks import as_labels
 from giw.diagnosis.facts import facts
-from giw.diagnosis.findings import Finding
+from giw.diagnosis.findings import UNSEEN, Finding, some
 from giw.tables import Encoder, Table, TableSample, as_table
 from giw.tables.encoder import as_text
 
+BY_CHANCE = (*UNSEEN, "range", "duplicates")  # facts that dealing the rows at random may explain
 MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,11 +93,17 @@ class Data:
 
 def rows_of(table: Table, rows: Ints) -> Table:
     """Some rows of a table."""
-    return Table({name: column[rows] for name, column in table.columns.items()}, table.source)
+    columns = {name: column[rows] for name, column in table.columns.items()}
+    return Table(columns, table.source, dates=table.dates)
 
 
 def read(
-    X: Any, y: Any, X_val: Any, y_val: Any, feature_names: Sequence[str] | None = None
+    X: Any,
+    y: Any,
+    X_val: Any,
+    y_val: Any,
+    feature_names: Sequence[str] | None = None,
+    groups: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
 ) -> Data:
     """Numbers from whatever came; facts are told of it, and what can be repaired is.
 
@@ -115,10 +122,13 @@ def read(
     names = train.names
     if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
         known = facts(train, val, *values)  # else the encoder says what is wrong
+        if any(names is not None for names in groups):
+            known = _by_groups(known, (train, val), values, groups)
         lost = {f.column for f in known if f.aside}
         if not set(train.names) - lost:
+            why = " ".join(some((f.text for f in known if f.aside), 3))
             raise ValueError(
-                f"{train.source} and {val.source} have no column in common that can be compared"
+                f"{train.source} and {val.source} have no column that can be compared. {why}"
             )
         by = {f.column: f.factor for f in known if f.kind == "unit"}
         train, val = (
@@ -141,6 +151,32 @@ def read(
         known,
         (*train.notes, *val.notes, *encoder.notes_),
     )  # fmt: skip
+
+
+def _by_groups(
+    known: tuple[Finding, ...],
+    tables: tuple[Table, Table],
+    values: tuple[Any, Any],
+    groups: tuple[NDArray[Any] | None, NDArray[Any] | None],
+) -> tuple[Finding, ...]:
+    """Facts of all rows with the p-values of one row of each group: rows of a group are alike."""
+    firsts = [
+        np.arange(len(table)) if names is None else np.sort(np.unique(names, return_index=True)[1])
+        for names, table in zip(groups, tables, strict=True)
+    ]
+    train, val = (rows_of(table, rows) for table, rows in zip(tables, firsts, strict=True))
+    y, y_val = (v if v is None else v[rows] for v, rows in zip(values, firsts, strict=True))
+    few = {(f.kind, f.column): f for f in facts(train, val, y, y_val)}
+    told = []
+    for fact in known:
+        same = few.get((fact.kind, fact.column))
+        if fact.kind in BY_CHANCE and same is not None:
+            told.append(replace(fact, p_value=same.p_value, found=same.found))
+        elif fact.kind in UNSEEN and not fact.aside:
+            told.append(replace(fact, p_value=1.0, found=False))
+        elif fact.kind not in BY_CHANCE:
+            told.append(fact)
+    return tuple(sorted(told, key=lambda fact: not fact.found))
 
 
 def _label_values(y: Any, y_val: Any, n: int, m: int) -> tuple[Any, Any]:

@@ -117,7 +117,8 @@ def diagnose(
     step = on_step or (lambda name: None)
     generator = as_generator(random_state)
     step(STEPS[0])
-    data = read(X, y, X_val, y_val, feature_names)
+    of_train, of_val = _groups(groups, X, "groups"), _groups(groups_val, X_val, "groups_val")
+    data = read(X, y, X_val, y_val, feature_names, (of_train, of_val))
     n, m = len(data.z_train), len(data.z_val)
     if n < FEWEST_TRAINING_ROWS:
         raise ValueError(
@@ -130,7 +131,6 @@ def diagnose(
         np.arange(k) if s is None else s.rows for k, s in zip((n, m), samples, strict=True)
     )  # rows as the user counts them
     labels, known = data.labels, data.facts
-    of_train, of_val = _groups(groups, n, "groups"), _groups(groups_val, m, "groups_val")
     train = rows_to_split(n, labels.train, max_train)
     if of_train is not None:
         train = _sample(n, max_train, generator, of_train)
@@ -164,8 +164,12 @@ def diagnose(
     tests.append(features_test(z, z_val, generator, single=single if rest.all() else None))
     prior = None
     if labels.train is not None and labels.val is not None:
+        counts = np.stack([labels.train_counts, labels.val_counts])
+        if of_train is not None or of_val is not None:  # one row of each group
+            each = (labels.train[train], labels.val[val])
+            counts = np.stack([np.bincount(side, minlength=len(labels.names)) for side in each])
         there = np.bincount(labels.train, minlength=len(labels.names)) > 0
-        prior = class_count_test(labels.train_counts[there], labels.val_counts[there], generator)
+        prior = class_count_test(counts[0, there], counts[1, there], generator)
     tests.append(prior)
 
     step(STEPS[3])
@@ -294,11 +298,11 @@ def _labels(
     return OfLabels(test, ([surprise[0]], [surprise[1]]), suspects, cost)
 
 
-def _groups(groups: Any, n: int, name: str) -> NDArray[Any] | None:
+def _groups(groups: Any, rows: Any, name: str) -> NDArray[Any] | None:
     """Names of groups, checked."""
     if groups is None:
         return None
-    names = np.asarray(groups).astype(str)
+    names, n = np.asarray(groups).astype(str), len(rows)
     if names.shape != (n,):
         raise ValueError(f"need one group per row, got shape {names.shape} for {n} rows in {name}")
     return names
