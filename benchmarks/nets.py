@@ -201,6 +201,12 @@ class Fits:
         pairs = zip(self.nets[name], self.data, strict=True)
         self.test[name] = [probabilities(net, data.x_test) for net, data in pairs]
 
+    def of(self, name: str, t: int, of_folds: float = 0.5) -> Vector:
+        """Probabilities of a candidate: of its net and, where there are some, of those of folds."""
+        folds = self.test.get(f"{name}/folds")
+        own = self.test[name][t]
+        return own if folds is None else (1 - of_folds) * own + of_folds * folds[t]
+
     def surgical(self, name: str) -> None:
         """Surgical fine-tuning (Lee et al. 2023): the first layer alone, by validation images."""
         first = next(iter(self.starts[0].params)).rpartition(".")[0]
@@ -336,7 +342,7 @@ def stack(found: Fits) -> list[dict[str, float]]:
         }
         weight = weights_of(loss)
         weights.append(weight)
-        found.test["stack"].append(sum(a * found.test[name][t] for name, a in weight.items()))
+        found.test["stack"].append(sum(a * found.of(name, t) for name, a in weight.items()))
     return weights
 
 
@@ -344,14 +350,11 @@ def stacks_tried(found: Fits) -> None:
     """Other priors, the pretrained net as a candidate, and nets averaged with those of folds."""
     usual = ("giw_plus", *RIVALS)
     tried: dict[str, tuple[tuple[str, ...], dict[str, float], float]] = {
-        "stack lead 8": (usual, {"lead": 8.0}, 0.0),
-        "stack lead 16": (usual, {"lead": 16.0}, 0.0),
-        "stack strength 4": (usual, {"strength": 4.0}, 0.0),
-        "stack strength 16": (usual, {"strength": 16.0}, 0.0),
-        "stack pretrained": ((*usual, "pretrained"), {}, 0.0),
-        "stack with folds": (usual, {}, 0.5),
-        "stack pretrained with folds": ((*usual, "pretrained"), {}, 0.5),
-        "stack lead 8 with folds": (usual, {"lead": 8.0}, 0.5),
+        "stack lead 8": (usual, {"lead": 8.0}, 0.5),
+        "stack strength 4": (usual, {"strength": 4.0}, 0.5),
+        "stack strength 16": (usual, {"strength": 16.0}, 0.5),
+        "stack pretrained": ((*usual, "pretrained"), {}, 0.5),
+        "stack without folds": (usual, {}, 0.0),
         "stack mostly folds": (usual, {}, 0.75),
     }
     for title, (names, settings, of_folds) in tried.items():
@@ -362,12 +365,9 @@ def stacks_tried(found: Fits) -> None:
                 name: -np.log(found.left_out[name][t][np.arange(len(y)), y] + 1e-12)
                 for name in names
             }
-            total = np.zeros_like(found.test["train_only"][t])
-            for name, a in weights_of(loss, **settings).items():
-                p = found.test[name][t]
-                folds = found.test.get(f"{name}/folds")
-                total += a * (p if folds is None else (1 - of_folds) * p + of_folds * folds[t])
-            found.test[title].append(total)
+            weight = weights_of(loss, **settings)
+            found.test[title].append(sum(a * found.of(name, t, of_folds)
+                                         for name, a in weight.items()))  # fmt: skip
 
 
 def keep(path: Path, found: Fits, draw: int) -> None:

@@ -34,13 +34,19 @@ def fitted(**settings):
 def test_probabilities_are_the_weighted_mean_of_the_nets():
     model, Xv = fitted()
     assert sum(model.stack_weight_.values()) == pytest.approx(1)
-    assert set(model.nets_) == set(model.stack_weight_)
     assert set(model.left_out_loss_) == {"giw_plus", *RIVALS}
     expected = 0.0
     X, *_ = problem()
     x = torch.tensor((Xv - X.mean(0)) / X.std(0), dtype=torch.float32)
-    for name, net in model.nets_.items():
-        expected += model.stack_weight_[name] * net(x).softmax(1).detach().numpy()
+    for method, weight in model.stack_weight_.items():
+        found = [model.nets_[method](x).softmax(1).detach().numpy()]
+        folds = [net for name, net in model.nets_.items() if name.startswith(f"{method} without")]
+        if method == "train_only":
+            assert not folds  # it sees no validation point, whichever is left out
+        else:
+            assert len(folds) == 3
+            found.append(np.mean([net(x).softmax(1).detach().numpy() for net in folds], axis=0))
+        expected += weight * np.mean(found, axis=0)
     np.testing.assert_allclose(model.predict_proba(Xv), expected, atol=1e-5)
 
 
@@ -62,7 +68,7 @@ def test_a_left_out_loss_does_not_see_its_own_point():
     module = toy_net()
     start = pretrain(module, data, CONFIG)
     losses, other = (
-        Trainings(module, d, CONFIG, 0).without_folds(method_named("pooled"), start, fold)
+        Trainings(module, d, CONFIG, 0).without_folds(method_named("pooled"), start, fold)[0]
         for d in (data, changed)
     )
     # labels of fold 0 change its own losses by the label alone: p and 1 - p

@@ -134,10 +134,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     n_epochs_ : int
         Epochs that the net was trained for.
     nets_ : dict of str to torch.nn.Module
-        With ``stack``: the nets whose probabilities are averaged, by method; ``module_`` is the one
-        of largest weight.
-    stack_weight_ : dict of str to float
+        With ``stack``: the nets whose probabilities are averaged, by method, and those that it
+        trained without a fold of the validation points; ``module_`` is that of the method of
+        largest weight.
+    net_share_ : dict of str to float
         Their weights.
+    stack_weight_ : dict of str to float
+        The weights of the methods.
     left_out_loss_ : dict of str to float
         With ``stack``: mean log-loss of validation points that each candidate was trained without.
     cross_fitted_loss_ : array of shape (max_epochs,) or None
@@ -238,7 +241,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             found = fit_stack(trainings, candidates, folds=self.n_folds)
         self.n_epochs_, self.left_out_loss_ = config.epochs, found.left_out_loss
         self.stack_weight_ = {name: w for name, w in found.weight.items() if w > 0}
-        self.nets_ = {name: record.module for name, record in found.records.items()}
+        nets = found.shares()
+        self.nets_ = {name: net for name, (net, _) in nets.items()}
+        self.net_share_ = {name: share for name, (_, share) in nets.items()}
         heaviest = found.records[max(found.records, key=lambda name: found.weight[name])]
         self.module_, self.history_ = heaviest.module, heaviest.history
         split = found.records.get(method.name, heaviest).split
@@ -253,8 +258,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         points = standardised(x, self._center, self._spread, "X")
         # a model of version 0.1 has one net and no weights
         nets = getattr(self, "nets_", {"": self.module_})
-        weights = getattr(self, "stack_weight_", {"": 1.0})
-        parts = [weights[name] * _probabilities(net, points) for name, net in nets.items()]
+        shares = getattr(self, "net_share_", {"": 1.0})
+        parts = [shares[name] * _probabilities(net, points) for name, net in nets.items()]
         return np.sum(parts, axis=0)
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -53,11 +53,30 @@ class NetStack:
         Mean log-loss of validation points under nets that were trained without them.
     records : dict of str to TrainingRecord
         Of the candidates with a weight, trained on all points.
+    fold_nets : dict of str to list of torch.nn.Module
+        Of the same candidates, the nets that were trained without a fold.
     """
 
     weight: dict[str, float]
     left_out_loss: dict[str, float]
     records: dict[str, TrainingRecord]
+    fold_nets: dict[str, list[nn.Module]] = field(default_factory=dict)
+
+    def shares(self) -> dict[str, tuple[nn.Module, float]]:
+        """Every net by name, with its weight in the mean of probabilities.
+
+        Half of a candidate's weight belongs to its nets of folds. They are there anyway, and a mean
+        of nets that saw different points errs less than one of them, most of all where a net has
+        learnt wrong labels by heart.
+        """
+        found = {}
+        for name, record in self.records.items():
+            folds = self.fold_nets.get(name, [])
+            own = self.weight[name] * (0.5 if folds else 1.0)
+            found[name] = record.module, own
+            for k, net in enumerate(folds):
+                found[fold_name(name, k)] = net, (self.weight[name] - own) / len(folds)
+        return found
 
 
 @dataclass(frozen=True)
@@ -120,7 +139,7 @@ class Trainings:
             record = train(
                 method, self.module, rest, self.config, random_state=self.random_state,
                 ranks=self.ranks,
-                on_epoch=self.seen_as(f"{method.name} without fold {k + 1}"),
+                on_epoch=self.seen_as(fold_name(method.name, k)),
             )  # fmt: skip
             total += record.history["test_loss"] * int(out.sum())
         return total / m
@@ -139,12 +158,15 @@ class Trainings:
 
     def without_folds(
         self, method: Method, start: Pretrained, fold: NDArray[np.int64]
-    ) -> NDArray[np.float64]:  # (m,)
-        """Log-loss of each validation point under a net that was trained without its fold."""
+    ) -> tuple[NDArray[np.float64], list[nn.Module]]:
+        """Log-loss of each validation point, (m,), under the net that was trained without its fold.
+
+        And these nets.
+        """
         data = self.data
         cuts = cuts_and_rests(fold, data.y_val.device)
         parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for _, rest in cuts]
-        names = [f"{method.name} without fold {k + 1}" for k in range(len(parts))]
+        names = [fold_name(method.name, k) for k in range(len(parts))]
         records = train_trials(
             method, [copy.deepcopy(self.module) for _ in parts], parts, self.config,
             [self.random_state] * len(parts), pretrained=[start] * len(parts),
@@ -152,7 +174,8 @@ class Trainings:
             checkpoint=self._file(f".{method.name}.left_out"),
             checkpoint_seconds=self.checkpoint_seconds,
         )  # fmt: skip
-        return losses_under([record.module for record in records], data, [out for out, _ in cuts])
+        nets = [record.module for record in records]
+        return losses_under(nets, data, [out for out, _ in cuts]), nets
 
     def _file(self, ending: str) -> str | None:
         return None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}{ending}"
@@ -179,7 +202,7 @@ def fit_stack(
     if len(candidates) == 1:
         name = candidates[0].name
         return NetStack({name: 1.0}, {}, {name: trainings.alone(candidates[0])})
-    data, records = trainings.data, {}
+    data, records, fold_nets = trainings.data, {}, {}
     start = pretrain(
         trainings.module, data, trainings.config, random_state=trainings.random_state,
         on_epoch=trainings.seen_as("pretraining"),
@@ -195,13 +218,22 @@ def fit_stack(
                 records[name] = trainings.alone(candidate, start)
                 loss[name] = losses_under([records[name].module], data, [everyone])
             else:
-                loss[name] = shorter.without_folds(candidate, start, fold)
+                loss[name], fold_nets[name] = shorter.without_folds(candidate, start, fold)
     weight = weights_of(loss)
     for candidate in candidates:
         if weight[candidate.name] > 0 and candidate.name not in records:
             records[candidate.name] = trainings.alone(candidate, start)
     means = {name: float(losses.mean()) for name, losses in loss.items() if losses.size}
-    return NetStack(weight, means, {name: r for name, r in records.items() if weight[name] > 0})
+    kept = [name for name in weight if weight[name] > 0]
+    return NetStack(
+        weight, means, {name: records[name] for name in kept},
+        {name: fold_nets[name] for name in kept if name in fold_nets},
+    )  # fmt: skip
+
+
+def fold_name(method: str, k: int) -> str:
+    """What the net is called that a method trains without a fold."""
+    return f"{method} without fold {k + 1}"
 
 
 def val_folds(y_val: Tensor, folds: int, random_state: int) -> NDArray[np.int64]:  # (m,)
