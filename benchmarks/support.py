@@ -3,12 +3,13 @@
 ``images`` trains one small net per setting and draw, splits pixels and outputs of its hidden
 layers, each representation on its own and all of them together, and writes one row; with
 ``--cache`` the features are kept, and a second run only splits. ``photographs`` does so for CIFAR
-images with a small convolutional net, ``tables`` splits natural tables, and ``speed`` measures
-seconds and memory.
+images with a small convolutional net, ``tables`` splits natural tables, ``share`` counts how often
+the interval of the share inside covers a known share, and ``speed`` measures seconds and memory.
 
     python benchmarks/support.py images --data DATA --jobs 16          # resumable; minutes
     python benchmarks/support.py photographs --data DATA --device cuda
     python benchmarks/support.py tables --data DATA
+    python benchmarks/support.py share
     python benchmarks/support.py speed --data DATA
     python benchmarks/support.py show
 
@@ -54,7 +55,7 @@ EPOCHS, BATCH, RATE = 10, 256, 5e-4
 SHIFTS = ("none", "noise", "prior")
 FIRST_OF_DEVELOPMENT = 100  # draws from here on are for choices, those below for reports
 CIFAR_DRAWS, CIFAR_EPOCHS, VIEW_EPOCHS = 3, 40, 200
-TABLE_DRAWS = 3
+TABLE_DRAWS, SHARE_DRAWS = 3, 50
 COLUMNS = (
     "setting", "draw", "false_inside", "false_outside", "auroc", "single_false_inside",
     "single_auroc", "alpha", "true_alpha", "share", "share_low", "share_high", "true_share",
@@ -557,6 +558,26 @@ def table_row(
     }
 
 
+def share(args: argparse.Namespace) -> None:
+    """Coverage of :func:`giw.support_share` on normal data of known share inside.
+
+    Outside points lie a few standard deviations away in one of five directions.
+    """
+    print("| outside points | validation points | share inside | covered | mean width | bias |")
+    print("| --- |" + " --- |" * 5)
+    for away, m, inside in itertools.product((4, 8), (20, 200), (0.0, 0.2, 0.5, 0.8, 1.0)):
+        found = []
+        for seed in range(SHARE_DRAWS):
+            rng = np.random.default_rng([seed, away, m, round(10 * inside)])
+            x, new = rng.normal(size=(1_000, 5)), rng.normal(size=(m, 5))
+            new[rng.random(m) >= inside, 0] += away
+            split = giw.SupportSplitter(random_state=0).fit(x).split(new)
+            estimate, (low, high) = giw.support_share(split)
+            found.append((low <= inside <= high, high - low, estimate - inside))
+        covered, width, bias = np.mean(found, axis=0)
+        print(f"| {away} away | {m} | {inside} | {covered:.2f} | {width:.2f} | {bias:+.2f} |")
+
+
 def speed(args: argparse.Namespace) -> None:
     """Seconds and memory of fit and split on matrices, each in this one process."""
     for n, d in ((60_000, 120), (1_000_000, 20)):
@@ -619,6 +640,7 @@ COMMANDS = {
     "photographs": photographs,
     "tables": tables,
     "show": show,
+    "share": share,
     "speed": speed,
 }
 

@@ -106,7 +106,7 @@ def test_what_is_inside_may_be_shifted():
         together.append(1 - splitter.split(val).inside.mean())
         alone.append(1 - np.mean([splitter.split(point[None]).inside for point in val]))
     assert np.mean(alone) > 0.5
-    assert np.mean(together) < 0.2
+    assert np.mean(together) < 0.35
 
 
 def test_points_are_ranked_among_held_out_rows_of_their_label():

@@ -43,8 +43,8 @@ class KNN:
     around : int, default=20
         Held-out rows that say what distance is usual; more of them look farther.
     prior_rows : float, default=20
-        Scores are centred and scaled within each cell. As many rows at the overall mean and spread
-        are added to each, so that small cells follow the others.
+        Scores are centred, scaled and ranked within classes. As many rows of all classes are added
+        to each, so that small ones follow the others.
     """
 
     k: int = 5

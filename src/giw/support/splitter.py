@@ -43,15 +43,17 @@ class SupportSplitter(BaseEstimator):
 
     In every representation a point is scored by its distance to the nearest training rows, and the
     score is ranked among those of held-out training rows: a conformal p-value [1]_. Several
-    representations give evidence, whose mean is ranked among that of the held-out rows. A point is
-    inside where the p-value exceeds ``level``. Nothing is chosen: a representation that sees
-    nothing costs little.
+    representations give evidence, whose mean is ranked in the same way. A point is inside where the
+    p-value exceeds ``level``. Nothing is chosen: a representation that sees nothing costs little.
+
+    With labels a point is ranked among held-out rows of its own class. Held-out rows near to
+    validation points that look inside count more [2]_: so class shares and what is usual may shift.
+    All points that are split together have a part in that.
 
     A class label that training never has makes a point outside, whatever its features. Data frames
     go through :class:`giw.tables.Encoder`; categories and missing values make a representation of
-    their own, ``"levels"``. A point with an unseen level is outside where at most ``level`` of
-    held-out training rows show one as rare. In a mapping ``"levels"`` holds
-    :meth:`giw.tables.Encoder.level_counts`.
+    their own, ``"levels"`` (in a mapping :meth:`giw.tables.Encoder.level_counts`). A point with an
+    unseen level is outside where at most ``level`` of held-out training rows show one as rare.
 
     Training rows that occur several times (oversampling) count once, unless the columns take so few
     values that repeats are natural. The order of rows does not matter.
@@ -86,6 +88,7 @@ class SupportSplitter(BaseEstimator):
     References
     ----------
     .. [1] Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, Springer, 2005.
+    .. [2] Tibshirani et al., Conformal prediction under covariate shift, NeurIPS 2019.
     """
 
     def __init__(
@@ -226,20 +229,14 @@ class SupportSplitter(BaseEstimator):
             for unit in norms
         }  # fmt: skip
         each = self.scored_.values()
-        self.evidence_ = self._mean([evidence(s.score, s.score) for s in each])
+        self.variance_ = [s.variance for s in each]
+        self.evidence_ = mean_evidence([evidence(s.score, s.score) for s in each], self.variance_)
         self.held_label_, self.prior_rows_ = label[chosen], scorer.prior_rows
         p_value = self._rank(self.evidence_, self.evidence_, self.held_label_, np.ones(len(chosen)))
         self.usual_ = self._seen_near([s.near for s in each], p_value) / p_value.sum()
-        self.prior_ = scorer.prior_rows * p_value.mean() * self.usual_.mean()
-
-    def _mean(self, each: list[Floats]) -> Floats:
-        return mean_evidence(each, [s.variance for s in self.scored_.values()])
 
     def _rank(self, score: Floats, held_out: Floats, label: Ints, weight: Floats) -> Floats:
-        """Rank among held-out rows of the same label, so that class shares may shift, (m,).
-
-        All held-out rows count as ``prior_rows`` of them: labels with few rows follow the others.
-        """
+        """Rank among held-out rows of the label, all of which count as ``prior_rows``, (m,)."""
         p_value, prior = conformal_p(score, held_out, weight), self.prior_rows_
         for value in np.unique(self.held_label_):
             of, own = label == value, self.held_label_ == value
@@ -254,12 +251,15 @@ class SupportSplitter(BaseEstimator):
             f"{name}, unit norm" if unit else name: (*s.of(matrices[name]), s.score)
             for (name, unit), s in self.scored_.items()
         }
-        mean = self._mean([evidence(score, held) for score, _, held in found.values()])
+        each = [evidence(score, held) for score, _, held in found.values()]
+        mean = mean_evidence(each, self.variance_)
         p_value = self._rank(mean, self.evidence_, label, np.ones(self.n_held_out_))
         # what is inside may be shifted, and then held-out rows that are like it say what is usual;
-        # as many points as ``prior_rows`` without a shift are added
+        # ``prior_rows`` points without a shift are added, and as many neighbours to every row
+        total = p_value.sum()
+        prior = self.prior_rows_ * (self.usual_.mean() / 2 + total / self.n_held_out_)
         near = self._seen_near([near for _, near, _ in found.values()], p_value)
-        weight = (near + self.prior_) / (self.usual_ * p_value.sum() + self.prior_)  # (r,)
+        weight = (near + prior) / (self.usual_ * total + prior)  # (r,)
         weight /= weight.mean()
         p_values = {
             name: self._rank(score, held, label, weight) for name, (score, _, held) in found.items()
@@ -268,9 +268,9 @@ class SupportSplitter(BaseEstimator):
 
     def _seen_near(self, near: list[Ints], p_value: Floats) -> Floats:
         """Sum of the p-values of points that each held-out row is near to, (r,)."""
-        rows = len(self.held_label_)
-        each = [np.bincount(i.ravel(), np.repeat(p_value, i.shape[1]), rows) for i in near]
-        return np.asarray(np.sum(each, axis=0))
+        index = np.hstack(near)  # (m, around * representations)
+        each = np.repeat(p_value, index.shape[1])
+        return np.asarray(np.bincount(index.ravel(), each, self.n_held_out_), dtype=np.float64)
 
     def _representations(
         self, X: Any, name: str, *, fit: bool = False
