@@ -112,7 +112,8 @@ def example_tables(name: str) -> dict[str, DataFrame]:
     """Tables "train", "val" and "new" of an example; the same ones at every call."""
     import numpy as np
 
-    rng = np.random.default_rng(0)
+    # with 0 the validation tumours of class-mix differ from the others by chance, at p = 0.0003
+    rng = np.random.default_rng(1 if name == "class-mix" else 0)
     if name in ("new-category", "time-drift"):
         table = _flights(name)
         month, airline = table.pop("month"), table["airline"]
