@@ -110,7 +110,7 @@ def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
     return {
         "left": left.mixed, "y_val": y_val, "test": model._predictions(data.X_test),
         "y_test": y_test, "outside": model.outside(data.X_test),
-        "judged": left.judged[:, 0], "weight": model.weight_, "inside": model.split_.inside,
+        "judged": left.judged.reshape(len(left.judged), -1)[:, 0], "weight": model.weight_, "inside": model.split_.inside,
         "test_balanced": predictions(balanced, data.X_test, classes), **stack_alone(data, seed),
     }  # fmt: skip
 
