@@ -93,7 +93,7 @@ def stack(data: natural_tasks.Drawn, X_val: Any, y_val: Any, seed: int) -> Any:
 
 
 def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
-    """Left-out and test predictions of the stack, of validation alone, and of balanced tables."""
+    """Left-out and test predictions of the stack, and of either table alone."""
     model = stack(data, data.X_val, data.y_val, seed)
     classes, left = getattr(model, "classes_", None), model.left_out_
     y_val, y_test = data.y_val, data.y_test
@@ -102,16 +102,12 @@ def of_sets(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
         y_test = np.where(
             np.isin(y_test, classes), np.searchsorted(classes, np.minimum(y_test, classes[-1])), -1
         )
-    n, m = len(data.y), len(y_val)
-    both = pd.concat([data.X, data.X_val], ignore_index=True)
-    weight = np.r_[np.full(n, m / n), np.ones(m)]
-    balanced = fit_weighted(model.estimator, both, np.r_[data.y, data.y_val],
-                            weight / weight.mean())  # fmt: skip
+    alone = fit_weighted(model.estimator, data.X, data.y, None)
     return {
         "left": left.mixed, "y_val": y_val, "test": model._predictions(data.X_test),
         "y_test": y_test, "outside": model.outside(data.X_test),
-        "judged": left.judged.reshape(len(left.judged), -1)[:, 0], "weight": model.weight_, "inside": model.split_.inside,
-        "test_balanced": predictions(balanced, data.X_test, classes), **stack_alone(data, seed),
+        "judged": left.judged, "weight": model.weight_, "inside": model.split_.inside,
+        "test_training": predictions(alone, data.X_test, classes), **stack_alone(data, seed),
     }  # fmt: skip
 
 
@@ -271,9 +267,9 @@ def sets_by(found: dict[str, Any]) -> dict[str, Any]:
         order = np.argsort(score)
         at = np.searchsorted(np.cumsum(weight[order]), LEVEL * (weight.sum() + 1))
         limit = score[order][at] if at < len(order) else np.inf
-        said = found["test_balanced"]
+        said = found["test_training"]
         top = said.argmax(axis=1)[:, None] == np.arange(said.shape[1])
-        name = f"balanced, training rows as {share:g} m"
+        name = f"training alone, its rows as {share:g} m"
         ways[name] = top | (1 - said <= limit)
     return ways
 

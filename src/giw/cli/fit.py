@@ -131,8 +131,7 @@ def fit(
             )
         if rank > 0:
             return
-        names = categorical or ()
-        estimator.reference_ = Reference.of(x_table, x_val_table, categorical=names)
+        estimator.reference_ = Reference.of(x_table, x_val_table, categorical=categorical or ())
         made_by = {"table": encoder.to_dict(), "label": label, "model": str(model)}
         save(estimator, out, notes=made_by)
         unfinished.unlink(missing_ok=True)
