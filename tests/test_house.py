@@ -74,7 +74,7 @@ def test_an_import_loads_no_more_than_it_needs(code, never):
     ("model", "most"),
     [
         (giw.GIWClassifier(max_epochs=1, pretrain_epochs=1, random_state=0), 54),
-        (giw.ReweightedClassifier(random_state=0), 33),
+        (giw.ReweightedClassifier(random_state=0), 17),
     ],
     ids=["net", "table"],
 )
