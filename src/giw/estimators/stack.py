@@ -341,11 +341,14 @@ def run_all(
 ) -> list[Any]:
     """Results of (function, argument, ...) in order, by joblib, with a progress bar if wanted."""
     calls = (delayed(function)(*arguments) for function, *arguments in tasks)
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator" if verbose else "list")
     if not verbose:
-        return list(parallel(calls))
+        return list(Parallel(n_jobs)(calls))
     from rich.progress import track
 
+    try:
+        parallel = Parallel(n_jobs, return_as="generator")
+    except ValueError:  # Ray's backend tells of nothing before all is done
+        return list(Parallel(n_jobs)(calls))
     return list(track(parallel(calls), description=name, total=len(tasks)))
 
 

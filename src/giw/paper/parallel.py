@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 
 from giw.nets.training import Interrupted, ask_to_stop
 from giw.paper.plan import Job
@@ -210,10 +210,22 @@ def _listen(parent: int) -> None:
 
 
 def _on_ray(jobs: Sequence[Job], place: Place, per_gpu: int) -> Iterator[Done]:
-    from ray.util.joblib import register_ray
+    """Ray starts the jobs of a machine that dies again on another one, three times at most."""
+    import ray
 
-    register_ray()
+    ray.init(ignore_reinit_error=True)
     gpus = 1 / per_gpu if place.device.startswith("cuda") else 0.0
-    with parallel_config("ray", n_jobs=-1, ray_remote_args={"num_cpus": 1, "num_gpus": gpus}):
-        work = Parallel(batch_size=1, return_as="generator_unordered")
-        yield from work(delayed(run_job)(job, place) for job in jobs)
+    work = ray.remote(num_cpus=1, num_gpus=gpus)(run_job)
+    waiting = {work.remote(job, place): job for job in jobs}
+    try:
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting))
+            job = waiting.pop(ready)
+            try:
+                done = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                done = Done(job, 0, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            yield done
+    finally:
+        for unfinished in waiting:
+            ray.cancel(unfinished, force=True)
