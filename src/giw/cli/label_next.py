@@ -43,9 +43,8 @@ def label_next(
 ) -> None:
     """Say which rows of a pool to label first, and what their labels are expected to gain.
 
-    They are drawn at random. Rows that a model is unsure of, or that are unlike training, gained
-    nothing over random ones on real tables; random rows also show how good the model is. Rows of
-    POOL that have a label are passed over, unless all have one.
+    They are drawn at random, so that they also show how good the model is. Rows of POOL that have
+    a label are passed over, unless all have one.
 
     The file has the rows as they are in POOL, their number there as a spreadsheet counts it
     (names are in row 1), and a column for the label.

@@ -128,7 +128,8 @@ def expected_gain(
 
     .. math:: b \Big(\frac1m - \frac1{m+n}\Big) = \tfrac12 \frac{n}{m + n} (A_{m/2} - A_{m/4}) .
 
-    None with fewer than 16 validation rows.
+    The interval is that of rows, or wider where both halves say different things: each half has
+    one fit of either size, and fits vary too. None with fewer than 16 validation rows.
 
     Parameters
     ----------
@@ -152,5 +153,7 @@ def expected_gain(
             fitted = clone(model).fit(X, y, X_val=rows_of(X_val, rows), y_val=y_val[rows])
             right[j, judged] = fitted.predict(rows_of(X_val, judged)) == y_val[judged]
     gain, (low, high) = difference(right[1], right[0])
+    halves = [float((right[1] - right[0])[quarter // 2 == half].mean()) for half in (0, 1)]
+    error = max((high - low) / 2, 1.96 * abs(halves[0] - halves[1]) / 2)
     part = 0.5 * more / (m + more)
-    return part * gain, (part * low, part * high)
+    return part * gain, (part * (gain - error), part * (gain + error))
