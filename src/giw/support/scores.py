@@ -92,12 +92,13 @@ class Scored:
         skip_copies: bool,
     ) -> None:
         self.knn, self.cell, self.unit, self.skip_copies = knn, cell, unit, skip_copies
-        largest = float(abs(z).max()) if isinstance(z, np.ndarray) else float(z.abs().max())
-        self.scale = 2.0 ** -math.frexp(largest)[1]  # a power of two changes no digit
+        # a power of two changes no digit
+        self.scale = 2.0 ** -math.frexp(float(max(z.max(), -z.min())))[1]
         z = self._in_units(z)
         self.middle = z.mean(0)  # smaller numbers cancel less
-        self.varies = z.max(0) != z.min(0) if isinstance(z, np.ndarray) else z.amax(0) != z.amin(0)
-        self.reference = self._folded(z)  # (n, columns that vary + 1)
+        self.varies = (z != z[0]).any(0)
+        self.middle[~self.varies] = z[0][~self.varies]  # without rounding
+        self.reference = self._folded(z, own=True)  # (n, columns that vary + 1)
         square = on_host((self.reference * self.reference).sum(0)).astype(np.float64)
         self.copy_radius = COPY * float(np.sqrt(square.sum() / len(z)))
         self.held_out = self._folded(self._in_units(held_out))
@@ -129,15 +130,15 @@ class Scored:
         z = z * self.scale
         return unit_norm(z) if self.unit else z
 
-    def _folded(self, z: Matrix) -> Matrix:
-        z = z - self.middle
+    def _folded(self, z: Matrix, *, own: bool = False) -> Matrix:
+        """Centred; columns that are constant over the reference as one, 0 in its own rows."""
         if bool(self.varies.all()):
-            return z
-        rest = z[:, ~self.varies]
+            return z - self.middle
+        kept = z[:, self.varies] - self.middle[self.varies]
+        rest = 0 * kept[:, :1] if own else z[:, ~self.varies] - self.middle[~self.varies]
         length = (rest * rest).sum(1)[:, None] ** 0.5
-        if isinstance(z, np.ndarray):
-            return np.hstack([z[:, self.varies], length.astype(z.dtype)])
-        return sys.modules["torch"].cat([z[:, self.varies], length], dim=1)
+        xp = np if isinstance(z, np.ndarray) else sys.modules["torch"]
+        return xp.concatenate([kept, length], axis=1)
 
     def _distance(self, rows: Matrix, *, skip_copy: bool) -> tuple[Floats, Ints]:
         """Mean distance to the k nearest reference rows, and the cell of the nearest."""
@@ -170,8 +171,7 @@ def conformal_p(
     order = np.argsort(held_out)
     sorted_weight = np.ones(len(order)) if weight is None else weight[order]
     above = np.append(np.cumsum(sorted_weight[::-1])[::-1], 0.0)
-    place = np.searchsorted(held_out[order], score - TIE)
-    return np.asarray((1 + above[place]) / (1 + above[0]))
+    return (1 + above[np.searchsorted(held_out[order], score - TIE)]) / (1 + above[0])
 
 
 def evidence(
