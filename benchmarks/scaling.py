@@ -34,7 +34,6 @@ from giw.objective import dynamic_kmm
 from giw.support import nearest
 
 HIDDEN, CLASSES, INPUTS = (1024, 1024), 10, 256
-ITERATIONS = 60  # of the dynamic weights
 CENTERS, WIDTHS, CHOSEN_FROM = 100, 7, 3_000  # of uLSIF
 
 
@@ -87,8 +86,8 @@ def net_seconds(rows: float, rate: Rates) -> float:
 
 
 def kmm_seconds(n: int, m: int, rate: Rates) -> float:
-    """A kernel of n × (n + m), and sixty products with its first n columns."""
-    return n * (n + m) / rate.exp + ITERATIONS * 4 * n * n / rate.bytes
+    """A kernel of n × (n + m), and a linear system of its first n columns."""
+    return n * (n + m) / rate.exp + n**3 / 3 / rate.product
 
 
 def neighbour_seconds(points: int, n: int, d: int, rate: Rates) -> float:
