@@ -22,7 +22,7 @@ def workers():
 
 def test_a_stack_that_ray_has_fitted_is_the_same(workers):
     rng = np.random.default_rng(0)
-    X, Xv = rng.normal(size=(200, 3)), rng.normal(size=(40, 3)) + [1, 0, 0]
+    X, Xv = rng.normal(size=(200, 3)), rng.normal(size=(40, 3)) + np.array([1, 0, 0])
     y, yv = X[:, 0] > 0, Xv[:, 1] > 0
     clf = giw.ReweightedClassifier(LogisticRegression(), n_jobs=2, random_state=0)
     alone = clf.fit(X, y, X_val=Xv, y_val=yv).predict_proba(Xv)

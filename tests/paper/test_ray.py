@@ -3,13 +3,9 @@
 import os
 from pathlib import Path
 
-import joblib
-import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from tests.paper import tiny_grid
 
-import giw
 from giw.paper.parallel import run_jobs
 from giw.paper.plan import Job, Run
 from giw.paper.rows import Store
@@ -73,18 +69,3 @@ def test_a_machine_that_dies_loses_nothing_and_the_others_go_on(tmp_path, machin
         for name in ("ray", "here")
     )
     assert there == here
-
-
-def test_a_stack_on_ray_is_the_stack_here(machines):
-    from ray.util.joblib import register_ray
-
-    register_ray()
-    rng = np.random.default_rng(0)
-    X, X_val = rng.normal(size=(120, 3)), rng.normal(size=(24, 3)) + 0.5
-    found = []
-    for backend in ("ray", "loky"):
-        clf = giw.ReweightedClassifier(LogisticRegression(), random_state=0, n_jobs=2, verbose=True)
-        with joblib.parallel_config(backend):
-            clf.fit(X, X[:, 0] > 0, X_val, X_val[:, 0] > 0)
-        found.append(clf.predict_proba(X))
-    np.testing.assert_array_equal(*found)

@@ -5,6 +5,7 @@ import json
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 from tests.soak.mutations import lying_npy
@@ -12,7 +13,7 @@ from tests.soak.targets import sealed, some_results
 
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
 from giw.paper.rows import Store, decode, encode
-from giw.tables import read_table
+from giw.tables import read_table, sample_file
 
 
 def npz_of(folder, array, packed=zipfile.ZIP_STORED):
@@ -54,6 +55,25 @@ def test_a_file_that_is_no_zip_archive_is_not_handed_to_numpy(tmp_path):
     (tmp_path / "t.npz").write_bytes(lying_npy([2**40]))
     with pytest.raises(ValueError, match=r"t\.npz is not a whole npz file"):
         read_table(tmp_path / "t.npz")
+
+
+def test_rows_without_columns_may_be_as_many_as_they_claim(tmp_path):
+    with pytest.raises(ValueError, match=r"t\.npz holds no rows"):
+        read_table(npz_of(tmp_path, lying_npy([2**61, 0], "|u1")))
+
+
+def test_text_of_characters_that_there_are_not_is_refused(tmp_path):
+    """numpy hands them out, and Python's text ends with a SystemError."""
+    array = lying_npy([1], "<U1", body=b"\xff\xff\xff\x7f")
+    with pytest.raises(ValueError, match=r"t\.npz .*'X' holds text of characters"):
+        read_table(npz_of(tmp_path, array))
+
+
+def test_a_label_that_no_row_has_is_told_where_rows_are_counted(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": pd.array([None] * 3, dtype="Int64")}).to_parquet(path)
+    with pytest.raises(ValueError, match=r"t\.parquet: some of 3 rows have no label in column 'y'"):
+        sample_file(path, 2, label="y", block_bytes=80)
 
 
 def test_arrays_in_skops_files_cannot_claim_more_than_there_is():

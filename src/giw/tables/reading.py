@@ -14,6 +14,7 @@ import itertools
 import math
 import os
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -286,7 +287,7 @@ def _read_npz(path: Path) -> Table:
     lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{path}: all arrays need the same number of rows, got {lengths}")
-    if 0 in lengths.values():  # such an array may still claim any number of columns
+    if any(a.size == 0 for a in arrays.values()):  # it may still claim any number of rows
         raise ValueError(f"{path} holds no rows; a table needs at least one")
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
@@ -323,5 +324,9 @@ def npz_arrays(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
             if size * dtype.itemsize > len(content):
                 raise ValueError(f"array {name!r} claims shape {shape}, more than its bytes")
             values = np.frombuffer(content, dtype, count=size, offset=stream.tell())
+            if dtype.kind == "U" and size and dtype.itemsize:
+                codes = values.view(np.dtype("u4").newbyteorder(dtype.byteorder))
+                if codes.max() > sys.maxunicode:
+                    raise ValueError(f"array {name!r} holds text of characters that there are not")
             arrays[name] = values.reshape(shape, order="F" if by_columns else "C").copy()
     return arrays

@@ -184,10 +184,10 @@ def _counted(
     file: TableFile, label: str, first: dict[Any, int], counts: Counter[Any], most_levels: int
 ) -> dict[Any, int]:
     """How often each label occurs, as :meth:`giw.tables.Table.labels` would call it."""
-    if None in first:
+    if None in first or not counts:
         raise ValueError(
             f"{file.path}: some of {file.total} rows have no label in column {label!r} "
-            f"(the first in row {first[None]}); drop those rows"
+            f"(the first in row {first.get(None, 0)}); drop those rows"
         )
     if len(first) > most_levels:
         raise ValueError(
