@@ -57,8 +57,8 @@ $(CORE)/.done: pyproject.toml constraints.txt
 smoke: $(CORE)/.done  ## what works where torch is not installed: tables, weights, splits, diagnosis, commands
 	@OMP_NUM_THREADS=1 $(CORE)/bin/python tools/without_torch.py
 
-matrix:  ## the wheel in empty environments of Python 3.11 (oldest and newest dependencies), 3.12 and 3.13
-	@$(PYTHON) tools/matrix.py
+matrix:  ## the wheel in empty environments of Python 3.11 (oldest and newest dependencies), 3.12 and 3.13; one of them: CELL=3.13
+	@$(PYTHON) tools/matrix.py $(CELL)
 
 # Its own environment: Triton is no part of torch for CPU, and 'make test' does without it.
 $(KERNELS)/.done: pyproject.toml constraints.txt

@@ -40,11 +40,13 @@ def main() -> None:
     found = {
         base: cells[cells["base"] == base].set_index(["task", "n_val", "way"]) for base in BASES
     }
+    kinds = set(cells["way"])
+    shown = {way: name for way, name in WAYS.items() if way in kinds}
     sizes = {base: len(rows.xs("stack", level="way")) for base, rows in found.items()}
     heads = [f"{name}, accuracy | worst cell | log-loss" for name in BASES.values()]
     print("|  |", " | ".join(heads), "|")
     print("|", "---", "|", " | ".join(["---"] * 3 * len(BASES)), "|")
-    for way, name in WAYS.items():
+    for way, name in shown.items():
         line = []
         for rows in found.values():
             of = rows.xs(way, level="way")
@@ -56,14 +58,14 @@ def main() -> None:
     figure, axes = new_figure(height=4.6)
     figure.set_size_inches(8.0, 4.6)
     rng = np.random.default_rng(0)
-    for row, way in enumerate(reversed(WAYS)):
+    for row, way in enumerate(reversed(shown)):
         for base, shift in (("trees", 0.16), ("logistic", -0.16)):
             regret = np.maximum(found[base].xs(way, level="way")["regret"], LOWEST)
             color = VERMILION if way == "stack" else BLUE if base == "trees" else GREY
             height = row + shift + rng.uniform(-0.08, 0.08, len(regret))
             axes.plot(regret, height, "o" if base == "trees" else "x", color=color, ms=4, alpha=0.7)
     axes.axvline(0, color=INK, linewidth=1)
-    axes.set_yticks(range(len(WAYS)), [name.strip("*") for name in reversed(WAYS.values())])
+    axes.set_yticks(range(len(shown)), [name.strip("*") for name in reversed(shown.values())])
     axes.grid(axis="x", color=LINE, linewidth=0.7)
     axes.set_xlabel("points of accuracy above the best simple way of the cell")
     axes.set_title("● boosted trees   × logistic regression", loc="right", fontsize=12, color=INK)

@@ -72,5 +72,5 @@ axes.patches[-1].set_facecolor("C0")
 axes.set_xlabel("log-loss on new rows; less is better")
 
 # %%
-# If you know that nothing but the shares differs, correct the shares. giw does not know it and
-# comes close; its candidate "class shares" is the same correction.
+# If you know that nothing but the shares differs, correct the shares. giw does not know it, and is
+# as good here.

@@ -28,6 +28,12 @@ def test_a_page_is_short(name):
     assert words(name) <= MOST[name]
 
 
+def test_all_pages_together_are_short():
+    """Without the list of objects and the gallery, which are made by programs."""
+    names = [path.name for path in (ROOT / "docs").glob("*.md")]
+    assert sum(words(f"docs/{name}") for name in names if name != "api.md") <= 18_000
+
+
 def test_no_page_or_program_uses_a_word_of_its_own():
     """Else: python tools/prose.py."""
     assert [line for path in files() for line in complaints(path)] == []
