@@ -1,7 +1,7 @@
 """Wrong training labels
 
-With three in ten training labels wrong, giw takes boosted trees from 0.895 to 0.944. A linear
-model with a strong penalty is better still, with and without giw.
+With three in ten training labels wrong, giw takes boosted trees from 0.90 to 0.95. A linear model
+with a strong penalty is there without giw.
 
 Breast tumours, benign or malignant (scikit-learn's table). 300 training rows have labels of
 which three in ten were exchanged at random; 60 validation rows were labelled with care.
@@ -25,11 +25,14 @@ y = train.pop("finding")
 right = pd.concat([val, new], ignore_index=True)
 
 # %%
-# The diagnosis compares labels at equal features.
+# The diagnosis compares labels at equal features. With sixty validation rows its test may not be
+# sure. What a shift costs a model shows the wrong labels nevertheless: a forest is wrong far less
+# often on validation rows than on training rows that it has not seen.
 import giw
 
 found = giw.diagnose(train, y, val.drop(columns="finding"), val["finding"], random_state=0)
-print(found.summary().split("\n\n")[0])
+parts = found.summary().split("\n\n")
+print(parts[0], *(part for part in parts if part.startswith("What it costs")), sep="\n\n")
 
 # %%
 # Logistic regression with a strong penalty is the rival here: it does not follow single labels.
