@@ -44,7 +44,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 import giw
 from giw.estimators.candidates import default_candidates
 from giw.estimators.fitting import predictions
-from giw.estimators.stack import prior_rows, prior_weights, settled
+from giw.estimators.stack import prior_rows, settled
 from natural_tasks import BASES, CHOOSE, REPORT, SHIFTS, Drawn, Job, base_named, draw, tasks_of
 
 SIMPLE = ("training", "validation", "both tables", "balanced")
@@ -157,9 +157,8 @@ def stacked(found: Any, listed: list[Any]) -> np.ndarray:
     names = [str(name) for name in found["names"]]
     place = [names.index(c.name) for c in listed]
     left, y = found["left_out"][place].astype(float), found["y_val"]
-    classes = left.shape[2] if left.ndim == 3 else 1
-    prior = prior_weights(listed, float(found["unlike"]), len(y), classes)
-    mixture = settled(prior, prior_rows(listed, left.ndim == 3), left, y)
+    classes = left.shape[2] if left.ndim == 3 else None
+    mixture = settled(prior_rows(listed, float(found["unlike"]), len(y), classes), left, y)
     return mixture.mix(found["test"][place].astype(float))
 
 

@@ -12,7 +12,7 @@ from giw.estimators.stack import (
     difference,
     folds_of,
     mean_weights,
-    prior_weights,
+    prior_rows,
     stack_weights,
     stratified_folds,
 )
@@ -141,6 +141,7 @@ def test_a_difference_of_two_standard_errors():
 def test_the_prior_by_hand():
     """Twenty rows of two classes and no sign of a difference: half for what is right then."""
     some = [Candidate("a", len, if_alike=True), Candidate("b", len), Candidate("c", len)]
-    assert_allclose(prior_weights(some, 0.0, 20, 2), [2 / 3, 1 / 6, 1 / 6])
-    assert_allclose(prior_weights(some, 1.0, 20, 2), [1 / 3] * 3)
-    assert_allclose(prior_weights(some[1:], 0.0, 20, 2), [1 / 2] * 2)
+    assert_allclose(prior_rows(some, 0.0, 20, 2), [1.5 + 0.25, 0.25, 0.25])
+    assert_allclose(prior_rows(some, 1.0, 20, 2), [0.5] * 3)
+    assert_allclose(prior_rows(some[1:], 0.0, 20, 2), [0.5] * 2)
+    assert_allclose(prior_rows(some, 0.0, 10, None), [6 + 2, 2, 2])

@@ -63,7 +63,6 @@ from giw.estimators.stack import (
     fit_candidate,
     leave_out,
     prior_rows,
-    prior_weights,
     run_all,
     settled,
 )
@@ -302,12 +301,11 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
     ) -> Any:
         """Weights of the candidates, and fits of those that matter to all rows."""
         chosen = [c for c in candidates if left_out is None or c.name in left_out.names]
-        rows, classes = int(data.is_val.sum()), 1 if data.classes is None else len(data.classes)
+        rows, classes = int(data.is_val.sum()), None if data.classes is None else len(data.classes)
         # one row tells nothing; without any, both of the two candidates stay
         unlike = float(rows == 0) if left_out is None else left_out.unlike
-        prior = prior_weights(chosen, unlike, rows, classes)
-        strength = prior_rows(chosen, is_classifier(self))
-        mixture = Mixture(prior, np.ones(len(prior)))
+        counts = prior_rows(chosen, unlike, rows, classes)
+        mixture = Mixture(counts / counts.sum(), np.ones(len(counts)))
         if left_out is None:
             self._note(f"{rows} labelled validation rows cannot be left out and "
                        "judged: candidates keep the weights that they have without")  # fmt: skip
@@ -316,8 +314,8 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
             data = replace(data, loss=left_out.judged)
             y, weight = data.label[data.is_val], data.weight[data.is_val]
             code = np.searchsorted(self.classes_, y) if is_classifier(self) else y
-            mixture = settled(prior, strength, left_out.prediction, code, weight)
-            mixed = left_out.mixed_by_others(prior, strength, code, weight)
+            mixture = settled(counts, left_out.prediction, code, weight)
+            mixed = left_out.mixed_by_others(counts, code, weight)
             left_out = replace(left_out, y=y, mixed=mixed)
         if data.loss is not None:
             self.weight_ = weight_by_losses(data)
@@ -473,7 +471,7 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
     validation rows are few and training fits them as well as left-out rows of its own, it favours
     training alone and to both tables. Powers
     :math:`b_k` make labels of left-out rows most likely, with a penalty
-    :math:`\frac c2 (\log b_k)^2`.
+    :math:`\frac q2 (\log b_k)^2` for q candidates.
 
     Parameters
     ----------

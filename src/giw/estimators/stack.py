@@ -3,16 +3,16 @@ r"""Left-out predictions of candidates, and the weights of their mean.
 Of classes every candidate is calibrated first: its probabilities become :math:`q_k(y \mid x)
 \propto p_k(y \mid x)^{b_k}` with the power that maximises
 
-.. math:: \sum_j v_j \log q_k(y_j \mid x_j) - \frac c2 (\log b_k)^2 .
+.. math:: \sum_j v_j \log q_k(y_j \mid x_j) - \frac q2 (\log b_k)^2 ,
 
-A model that is sure of itself where the tables differ would outvote the others otherwise. The stack
-is the mixture :math:`p(y \mid x) = \sum_k a_k\, q_k(y \mid x)` and its weights maximise, over the
-simplex,
+for q candidates. A model that is sure of itself where the tables differ would outvote the others
+otherwise. The stack is the mixture :math:`p(y \mid x) = \sum_k a_k\, q_k(y \mid x)` and its weights
+maximise, over the simplex,
 
 .. math:: \sum_j v_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k ,
 
 with :math:`p_k` from fits without the fold of validation row j. The prior :math:`\pi` counts like
-:math:`c` more validation rows; see :func:`prior_weights`. Of numbers the stack is the mean
+:math:`c` more validation rows; see :func:`prior_rows`. Of numbers the stack is the mean
 :math:`\sum_k a_k f_k(x)` and its weights minimise
 
 .. math:: \sum_j v_j \Big(y_j - \sum_k a_k f_k(x_j)\Big)^2 \Big/ s^2 + c \sum_k (a_k - \pi_k)^2 ,
@@ -149,41 +149,44 @@ def difference(loss: Vector, is_val: NDArray[np.bool_], weight: Vector) -> float
     return float(-np.expm1(-((val_mean - mean) ** 2) / (2 * variance)))
 
 
-def prior_weights(
-    candidates: Sequence[Candidate], unlike: float, rows: int, classes: int, a_class: float = 10.0
+def prior_rows(
+    candidates: Sequence[Candidate],
+    unlike: float,
+    rows: int,
+    classes: int | None,
+    *,
+    a_class: float = 10.0,
 ) -> Vector:  # (q,)
-    r"""Weights before left-out rows are asked what they say of candidates.
+    r"""How many validation rows each candidate has on its side before any is asked.
 
-    Where the tables are alike, candidates that are right then share the weight, and all of them
-    where they are not. With m validation rows in c classes, the tables count as alike by
+    Where the tables plainly differ, half a row each: Jeffreys' prior of a mixture. Where they are
+    alike, as many rows as there are candidates, shared by those that are right then. With m
+    validation rows in c classes, the tables count as alike by
 
     .. math:: (1 - e) \, \frac{a c}{m + a c} ,
 
-    because fewer rows a class cannot tell which candidate to believe.
+    because fewer rows a class cannot tell which candidate to believe. Of numbers, whose squared
+    errors vary more, it is four rows for each candidate either way, and c is one.
 
     Parameters
     ----------
     unlike : float
         The evidence e that the tables differ, see :func:`difference`.
-    rows, classes : int
-        m and c; one class of numbers.
+    rows : int
+        m.
+    classes : int or None
+        c, or None for numbers.
     a_class : float, default=10
-        Rows a class, a, at which evidence of no difference counts half.
+        Rows a class, a, at which no evidence of a difference counts half.
     """
     prior = np.array([c.prior for c in candidates], dtype=np.float64)
+    prior = prior / prior.mean()
     if_alike = prior * [getattr(c, "if_alike", False) for c in candidates]
-    alike = (1 - unlike) * a_class * classes / (rows + a_class * classes)
-    if not if_alike.any():
-        return prior / prior.sum()
-    return (1 - alike) * prior / prior.sum() + alike * if_alike / if_alike.sum()
-
-
-def prior_rows(candidates: Sequence[Candidate], classifies: bool) -> float:
-    """How many validation rows the prior counts like.
-
-    One for each candidate, and four for numbers, whose squared errors vary more.
-    """
-    return (1.0 if classifies else 4.0) * len(candidates)
+    few = a_class * (classes or 1)
+    alike = (1 - unlike) * few / (rows + few) if if_alike.any() else 0.0
+    else_, then = (4.0, 4.0) if classes is None else (0.5, 1.0)  # rows for each candidate
+    found = (1 - alike) * else_ * prior
+    return found + alike * then * len(prior) * if_alike / if_alike.sum() if alike else found
 
 
 @dataclass(frozen=True)
@@ -201,20 +204,20 @@ class Mixture:
 
 
 def settled(
-    prior: Vector,  # (q,)
-    strength: float,
+    counts: Vector,  # (q,) rows on the side of each candidate, by :func:`prior_rows`
     left_out: Vector,  # (q, m, c) probabilities, or (q, m) numbers
     y: NDArray[Any],  # (m,) columns of the labels, or numbers
     weight: Vector | None = None,  # (m,)
 ) -> Mixture:
     """The stack by left-out predictions, of classes or of numbers."""
-    one = np.ones(len(prior))
+    one, strength = np.ones(len(counts)), float(counts.sum())
+    prior = counts / strength
     if not len(y):
         return Mixture(prior, one)
     if left_out.ndim == 2:
         share = mean_weights(left_out, y, prior=prior, strength=strength, weight=weight)
         return Mixture(share, one)
-    power = calibration_powers(left_out, y, strength=strength, weight=weight)
+    power = calibration_powers(left_out, y, strength=float(len(counts)), weight=weight)
     loss = -np.log(calibrated(left_out, power)[:, np.arange(len(y)), y])
     share = stack_weights(loss, prior=prior, strength=strength, weight=weight)
     return Mixture(share, power)
@@ -264,14 +267,12 @@ class LeftOut:
     y: NDArray[Any] | None = None  # (m,) labels
     mixed: Vector | None = None  # (m, c) or (m,) the stack, by weights without the fold
 
-    def mixed_by_others(
-        self, prior: Vector, strength: float, y: NDArray[Any], weight: Vector
-    ) -> Vector:
+    def mixed_by_others(self, counts: Vector, y: NDArray[Any], weight: Vector) -> Vector:
         """The stack at left-out rows, by weights from the rows of other folds, (m, c) or (m,)."""
         mixed = np.zeros_like(self.prediction[0])
         for k in np.unique(self.fold):
             mine, rest = self.fold == k, self.fold != k
-            found = settled(prior, strength, self.prediction[:, rest], y[rest], weight[rest])
+            found = settled(counts, self.prediction[:, rest], y[rest], weight[rest])
             mixed[mine] = found.mix(self.prediction[:, mine])
         return mixed
 
