@@ -1,6 +1,7 @@
 """The README's table and picture of natural shifts, from the stored cells of benchmarks/natural.py.
 
-    python benchmarks/natural_picture.py            prints the table, writes docs/images/natural.png
+    python benchmarks/natural_picture.py    prints the table, writes it into README.md, draws
+                                            docs/images/natural.png
 
 Only files by which no setting was chosen. A cell is a task, a number of validation rows and a base;
 "below the best" is measured against the best of the four simple ways in that cell, in hindsight.
@@ -30,6 +31,7 @@ WAYS = {
     "chosen by left-out loss": "the best by cross-validation",
 }
 BASES = {"trees": "boosted trees", "logistic": "logistic regression"}
+MARK = "<!-- printed by benchmarks/natural_picture.py -->\n"
 LOWEST = -20  # points; what lies below is drawn there
 
 
@@ -44,16 +46,20 @@ def main() -> None:
     shown = {way: name for way, name in WAYS.items() if way in kinds}
     sizes = {base: len(rows.xs("stack", level="way")) for base, rows in found.items()}
     heads = [f"{name}, accuracy | worst cell | log-loss" for name in BASES.values()]
-    print("|  |", " | ".join(heads), "|")
-    print("|", "---", "|", " | ".join(["---"] * 3 * len(BASES)), "|")
+    lines = [f"|  | {' | '.join(heads)} |", f"| --- | {' | '.join(['---'] * 3 * len(BASES))} |"]
     for way, name in shown.items():
         line = []
         for rows in found.values():
             of = rows.xs(way, level="way")
             line += [f"{of['score'].mean():.1f}", f"{of['regret'].min():+.1f}"]
             line += [f"{of['loss'].mean():.3f}"]
-        print("|", " | ".join([name, *(cell.replace("-", "−") for cell in line)]), "|")
-    print(", ".join(f"{BASES[base]}: {size} cells" for base, size in sizes.items()))
+        lines.append(f"| {' | '.join([name, *(cell.replace('-', '−') for cell in line)])} |")
+    counted = " and ".join(f"{size} cells of {BASES[base]}" for base, size in sizes.items())
+    table = "\n".join([f"{counted}:", "", *lines, ""])
+    print(table)
+    page = (ROOT / "README.md").read_text("utf-8")
+    before, _, rest = page.partition(MARK)
+    write_whole(ROOT / "README.md", before + MARK + table + MARK + rest.partition(MARK)[2])
 
     figure, axes = new_figure(height=4.6)
     figure.set_size_inches(8.0, 4.6)
