@@ -11,13 +11,15 @@ Tables are dealt into a half by which settings were chosen and a half that repor
 suite are sized so that a test that knows the kind of shift (and not the column) finds them in 99 %
 of draws at 5 %, with 100 validation rows; sizes are printed. DIR holds natural tables as parquet
 files with the columns ``label`` and ``domain``; without it only made and embedded ones are used.
-Every draw is a line of the file named with --out, and is not made again.
+Every draw is a line of the file named with --out, and is not made again. `pack --out FILE.csv
+--files A B` puts such files together; with `--out FILE.csv` a question is answered from them.
 """
 
 # ruff: noqa: E402  (threads are limited before numpy is loaded)
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import tempfile
@@ -533,12 +535,16 @@ class Store:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         lines = path.read_text().splitlines() if path and path.exists() else []
+        if path and path.suffix == ".csv":
+            lines = [f"[{key}, {row}]" for key, row in csv.reader(lines[1:])]
         self.rows: dict[Key, Row | None] = {tuple(key): row for key, row in map(json.loads, lines)}
 
     def fill(
         self, keys: list[Key], work: Callable[..., Row | None], options: argparse.Namespace
     ) -> dict[Key, Row]:
         """The rows of these keys; those that are missing are made by several processes."""
+        if self.path and self.path.suffix == ".csv":
+            return {key: row for key in keys if (row := self.rows.get(key)) is not None}
         todo = [key for key in keys if key not in self.rows]
         with ProcessPoolExecutor(options.processes) as pool:
             made = {pool.submit(work, key, options.data): key for key in todo}
@@ -548,6 +554,22 @@ class Store:
                     with self.path.open("a") as file:
                         file.write(json.dumps([made[future], row]) + "\n")
         return {key: row for key in keys if (row := self.rows[key]) is not None}
+
+
+def pack(files: list[Path], out: Path) -> None:
+    """Rows of several files as one table; of answers what is asked of them."""
+    with out.open("w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["key", "row"])
+        rows = {key: row for path in files for key, row in Store(path).rows.items() if row}
+        for key, row in sorted(rows.items(), key=lambda pair: list(map(str, pair[0]))):
+            told = {name: value for name, value in row.items() if name != "seconds"}
+            if "facts" in told:
+                told["facts"] = told["facts"][:1]
+                told["p"] = {kind: round(p, 4) for kind, p in told["p"].items()}
+                told["interval"] = [round(bound, 4) for bound in told["interval"]]
+                told["answer"] = told["answer"] if alarmed(row) else ""
+            table.writerow([json.dumps(key), json.dumps(told)])
 
 
 # Time ---------------------------------------------------------------------------------------------
@@ -589,8 +611,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "what", choices=("time", "alarms", "suite", "power"), nargs="?", default="time"
+        "what", choices=("time", "alarms", "suite", "power", "pack"), nargs="?", default="time"
     )
+    parser.add_argument("--files", type=Path, nargs="+", help="to pack")
     parser.add_argument("--data", type=Path, help="folder of natural tables")
     parser.add_argument("--half", choices=("choose", "report", "both"), default="both")
     parser.add_argument("--draws", type=int, default=8, help="of every table, or shifted table")
@@ -607,6 +630,8 @@ def main() -> None:
     bases = [name for name in bases if options.table in (None, name)]
     if options.what == "time":
         seconds(options.rows, options.columns)
+    elif options.what == "pack":
+        pack(options.files, options.out)
     else:
         {"alarms": alarms, "suite": suite, "power": power}[options.what](bases, options)
 
