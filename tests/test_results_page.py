@@ -53,7 +53,7 @@ def cells_of(sheets):
 
 
 def test_the_page_is_short_and_stored_rows_are_small():
-    assert len(PAGE.split()) <= 2500
+    assert len(PAGE.split()) <= 2_500
     packs = [path for path in (ROOT / "results").rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in packs) < 4e6
     assert {path.suffix for path in packs} <= {".jsonl", ".csv"}
