@@ -128,7 +128,8 @@ def of_nights(data: natural_tasks.Drawn, seed: int) -> dict[str, Any]:
                and data.X_test[c].nunique() > 2]  # fmt: skip
     p_value = np.full((len(SIZES), NIGHTS), np.nan)
     for night in range(NIGHTS):
-        rows = data.X_test.iloc[rng.integers(len(data.X_test), size=NIGHT_ROWS)]
+        # without replacement: copies in a night would be news
+        rows = data.X_test.iloc[rng.permutation(len(data.X_test))[:NIGHT_ROWS]]
         rows = rows.reset_index(drop=True)
         for j, size in enumerate(SIZES):
             if size and not numbers:
