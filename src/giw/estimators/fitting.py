@@ -42,10 +42,11 @@ def weight_keyword(estimator: BaseEstimator) -> str:
 
 def takes_weights(estimator: Any) -> bool:
     """Whether ``fit`` takes sample weights, or hands them on to estimators that do."""
-    if has_fit_parameter(estimator, "sample_weight"):
+    several = isinstance(getattr(estimator, "estimators", None), list)
+    if has_fit_parameter(estimator, "sample_weight") and not several:  # a vote asks its members
         return True
     parameters = inspect.signature(estimator.fit).parameters.values()
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+    if not several and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         return False
     held = getattr(estimator, "estimators", None) or getattr(estimator, "estimator", None) or []
     members = [member for _, member in held] if isinstance(held, list) else [held]
