@@ -13,7 +13,7 @@ MOST = {
     "docs/commands.md": 1_000, "docs/saving.md": 1_000,
     "docs/how_it_works.md": 900, "docs/theory.md": 1_300, "docs/weights.md": 1_200,
     "docs/giw_plus.md": 960, "docs/reproduce.md": 1_200, "docs/results.md": 2_500,
-    "docs/reliability.md": 800,
+    "docs/reliability.md": 600,
     "docs/glossary.md": 500, "docs/faq.md": 500, "docs/from_0.1.md": 300,
 }  # fmt: skip
 
