@@ -7,6 +7,7 @@ import time
 import pytest
 from tests.paper.process_tree import AVAILABLE, kill_if_alive
 from tests.soak import full_disk, fuzzing, killing, power_cut
+from tests.soak.__main__ import recorded, told_sum
 from tests.soak.works import FourRanks, Grid, ShortFit, ShortTraining
 
 
@@ -95,3 +96,8 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(work, tmp_path):
     process.join()
     assert process.exitcode == 0
     assert work.result(folder) == right
+
+
+def test_the_page_has_what_all_kept_runs_add_up_to():
+    page = (killing.ROOT / "docs" / "reliability.md").read_text()
+    assert told_sum(recorded()) in page
