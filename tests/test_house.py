@@ -12,7 +12,7 @@ MOST = {
     "inner_numbers": 340,
     "weights": 1_500,
     "tables": 1_360,
-    "cli": 2_020,
+    "cli": 2_025,
     "support": 900,
     "paper": 4_050,
 }
