@@ -73,15 +73,18 @@ def test_the_chances_alone_make_features_comparable():
     place = np.repeat([0.0, 1.0, 0.0, 1.0], [300, 100, 20, 60])
     is_val = np.repeat([0.0, 1.0], [400, 80])
     right = np.where(place == 1, 60 / 160, 20 / 320)
-    assert redrawn_p_value(is_val, right, place, generator()) > 0.5
-    assert redrawn_p_value(is_val, np.full(480, 1 / 6), place, generator()) < 1e-3
+    assert redrawn_p_value(is_val, right, place[:, None], generator()) > 0.5
+    assert redrawn_p_value(is_val, np.full(480, 1 / 6), place[:, None], generator()) < 1e-3
 
 
 def test_redrawn_sides_hold_their_level():
     """With the right chances every level is held; 1,000 p-values show it to about two points."""
     rng = generator(1)
     chance = np.where(np.arange(60) < 40, 0.1, 0.5)
-    left = rng.exponential(size=60) ** 3  # a few rows surprise much
+    surprise = rng.exponential(size=60) ** 3  # a few rows surprise much
+    left = np.column_stack(
+        [surprise, np.cbrt(surprise) + rng.normal(size=60)]
+    )  # two ways of looking at them
     p_value = np.array(
         [
             redrawn_p_value((rng.random(60) < chance).astype(float), chance, left, rng)
@@ -92,10 +95,17 @@ def test_redrawn_sides_hold_their_level():
         assert np.mean(p_value <= level) == pytest.approx(level, abs=2.6 * np.sqrt(level / 1000))
 
 
+def test_either_of_two_columns_is_enough():
+    """The second column says which side a row is from, in other units; the first says nothing."""
+    is_val = np.repeat([0.0, 1.0], [400, 100])
+    both = np.column_stack([generator().normal(size=500), 1e-3 * is_val])
+    assert redrawn_p_value(is_val, np.full(500, 0.2), both, generator()) == 1 / 2001
+
+
 def test_what_was_seen_is_one_of_the_draws():
     """However strong the evidence, 2,000 draws cannot show less than one in 2,001."""
     is_val = np.repeat([0.0, 1.0], [400, 100])
-    assert redrawn_p_value(is_val, np.full(500, 0.2), is_val, generator()) == 1 / 2001
+    assert redrawn_p_value(is_val, np.full(500, 0.2), is_val[:, None], generator()) == 1 / 2001
 
 
 def test_chances_are_right_on_average_and_rise_with_the_odds():

@@ -139,14 +139,16 @@ def label_test(
     r"""Are labels more, or less, surprising than those of training rows with the same features?
 
     The surprise f of a row is one minus the probability of its label, by a model of *other*
-    training rows. With :math:`d = 1` for validation rows and 0 for training rows,
+    training rows; whether that model is wrong is a second f, which sees exchanged labels better
+    where the model is unsure. With :math:`d = 1` for validation rows and 0 for training rows,
     :math:`\hat e(x)` the chance of being a validation row, from ``odds``, and :math:`\hat\mu(x)`
-    a regression of the surprise on the features, the test takes
+    a regression of f on the features, the test takes the larger of the two
 
-    .. math:: T = \sum_i (d_i - \hat e(x_i)) (f_i - \hat\mu(x_i)) .
+    .. math:: T = \Big|\sum_i (d_i - \hat e_i) (f_i - \hat\mu_i)\Big| \Big/
+              \Big(\sum_i \hat e_i (1 - \hat e_i) (f_i - \hat\mu_i)^2\Big)^{1/2} .
 
     If equal features get equal labels, a row's label says nothing about which side it is from.
-    Then T has mean zero if either of the two estimates is right [1]_, and the sides can be redrawn
+    Then the sums have mean zero if either estimate is right [1]_, and the sides can be redrawn
     from the features alone, :math:`d^*_i \sim {\rm Bernoulli}(\hat e(x_i))`: the p-value is the
     share of redrawn sides that give a T at least as large [2]_. No variance is estimated, and the
     few validation rows, whose surprises are mostly small and seldom large, need not be many enough
@@ -173,7 +175,7 @@ def label_test(
         return None
     is_val = np.repeat([0.0, 1.0], [n, m])
     chance = calibrated(np.concatenate(odds), is_val)
-    p_value = redrawn_p_value(is_val, chance, np.concatenate(left)[:, 0], generator)
+    p_value = redrawn_p_value(is_val, chance, np.concatenate(left), generator)
     (there, here), share = (side[:, 1] for side in left), shares(odds[0])
     base = float(share @ there)
     effect = abs(float(here.mean()) - base)
@@ -207,16 +209,18 @@ def calibrated(odds: Floats, is_val: Floats) -> Floats:
 def redrawn_p_value(
     is_val: Floats, chance: Floats, left: Floats, generator: np.random.Generator
 ) -> float:
-    """Share of redrawn memberships that go with ``left`` at least as closely, in both directions.
+    """Share of redrawn memberships that go with a column of ``left`` (N, k) at least as closely.
 
-    The memberships as they are count as one of the draws, so that the level holds exactly where
-    ``chance`` is right.
+    In both directions, each sum in units of its own spread. The memberships as they are count as
+    one of the draws, so that the level holds exactly where ``chance`` is right.
     """
-    seen = abs(float((is_val - chance) @ left))
+    spread = np.sqrt(chance * (1 - chance) @ np.square(left))
+    left = left / np.where(spread > 0, spread, 1.0)
+    seen, expected = np.abs((is_val - chance) @ left).max(), chance @ left
     at_least = 1
     for _ in range(DRAWS // AT_A_TIME):
         redrawn = generator.random((AT_A_TIME, len(left))) < chance
-        at_least += int((np.abs(redrawn @ left - chance @ left) >= seen - 1e-12).sum())
+        at_least += int((np.abs(redrawn @ left - expected).max(axis=1) >= seen - 1e-9).sum())
     return at_least / (1 + DRAWS)
 
 
