@@ -22,7 +22,8 @@ def program_of(name):
 
 
 def scores(text):
-    """Lines with a number between 0 and 10 of three digits: the words, and the numbers."""
+    """Lines with a number below 10 of three digits: the words and the numbers, no times."""
+    text = re.sub(r"[\d.]+ s\b", "", text)
     lines = [line for line in text.splitlines() if SCORE.search(line) and "%" not in line]
     return [(SCORE.sub("#", line).split(), list(map(float, SCORE.findall(line)))) for line in lines]
 
