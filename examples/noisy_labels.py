@@ -25,9 +25,9 @@ y = train.pop("finding")
 right = pd.concat([val, new], ignore_index=True)
 
 # %%
-# The diagnosis compares labels at equal features. With sixty validation rows its test may not be
-# sure. What a shift costs a model shows the wrong labels nevertheless: a forest is wrong far less
-# often on validation rows than on training rows that it has not seen.
+# The diagnosis compares labels at equal features. Sixty validation rows are enough to find the wrong
+# labels. What a shift costs a model shows them too: a forest is wrong far less often on validation
+# rows than on training rows that it has not seen.
 import giw
 
 found = giw.diagnose(train, y, val.drop(columns="finding"), val["finding"], random_state=0)
