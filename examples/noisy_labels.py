@@ -25,7 +25,7 @@ y = train.pop("finding")
 right = pd.concat([val, new], ignore_index=True)
 
 # %%
-# The diagnosis compares labels at equal features. Sixty validation rows are enough to find the wrong
+# The diagnosis compares labels at equal features. Sixty validation rows are enough to find wrong
 # labels. What a shift costs a model shows them too: a forest is wrong far less often on validation
 # rows than on training rows that it has not seen.
 import giw
