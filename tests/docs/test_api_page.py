@@ -1,29 +1,18 @@
 """What the API reference prints of each parameter is there to be printed."""
 
-import importlib
 import inspect
 import re
+import sys
 
 import pytest
 from tests.docs.pages import ROOT
 
+sys.path.insert(0, str(ROOT / "tools" / "site"))
+from api import located
+
 NAMES = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
 RULE = re.compile(r"-{3,}")
 LISTS = ("Parameters", "Attributes", "Returns", "Yields")
-
-
-def found(path):
-    """The object that a dotted name on the page stands for."""
-    parts = path.split(".")
-    for cut in range(len(parts) - 1, 0, -1):
-        try:
-            thing = importlib.import_module(".".join(parts[:cut]))
-        except ModuleNotFoundError:
-            continue
-        for part in parts[cut:]:
-            thing = getattr(thing, part)
-        return thing
-    raise LookupError(path)
 
 
 def documented(thing):
@@ -56,6 +45,6 @@ def test_an_entry_without_words_is_seen():
 def test_every_parameter_has_a_description(name):
     empty = {
         one.__qualname__: list(without_description(one.__doc__ or ""))
-        for one in documented(found(name))
+        for one in documented(located(name))
     }
     assert {one: lines for one, lines in empty.items() if lines} == {}

@@ -48,7 +48,7 @@ def test_without_a_measurement_the_known_figures_count():
 def test_time_left_follows_the_speed_so_far(expected, slowness):
     """Work that takes `slowness` times what was expected goes on to do so."""
     jobs = {Job((replace(RUN, trial=t),)): expected for t in range(4)}
-    view = GridView(jobs, 4, speedup=3)
+    view = GridView(jobs, speedup=3)
     assert view.seconds_left(0.0) == pytest.approx(4 * expected / 3)
     view.add(Done(view.jobs[0], 1, accuracy=(0.5,)))
     assert view.seconds_left(slowness * expected) == pytest.approx(3 * slowness * expected)

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from giw.checks import as_labels, columns_in_order, refuse_many_classes, to_numpy
+from giw.checks import as_labels, columns_in_order, refuse_many_classes, to_numpy, valid_text
 from giw.support import SupportSplit, SupportSplitter
 from giw.tables import Encoder
 
@@ -39,7 +39,7 @@ def _checked_frame(X: Any, name: str) -> Any:
     import pandas as pd
 
     for column in map(str, X.columns):
-        if column != column.encode("utf-8", "ignore").decode():
+        if column != valid_text(column):
             raise ValueError(f"{name}: the column name {column!r} is no valid text; rename it")
     twice = X.columns[X.columns.duplicated()]
     if len(twice):

@@ -139,12 +139,6 @@ class Experiment:
         found = set(self.plain.method[self.plain.protocol == protocol])
         return [method for method in self.methods if method in found]
 
-    @property
-    def dataset_cases(self) -> list[tuple[str, str]]:
-        """Data sets and cases with any run of a method as it is, in the paper's order."""
-        found = set(zip(self.plain.dataset, self.plain.case, strict=True))
-        return [pair for pair in DATASET_CASES if pair in found]
-
     def protocols(self, *pair: str) -> list[str]:
         """Protocols under which a method was run as it is, on a data set and case if named."""
         rows = self.plain

@@ -25,14 +25,11 @@ class GridView:
     Parameters
     ----------
     seconds : mapping from a job to the seconds that it is expected to take
-    n_runs : int
-        Runs of the whole plan.
     speedup : float
         How many times as fast as one process the processes are expected to be.
     """
 
     seconds: Mapping[Job, float]
-    n_runs: int
     speedup: float = 1.0
     failed: int = 0
     written: int = 0
@@ -96,7 +93,7 @@ def look_ahead(store: Store, runs: list[Run], device: str, processes: int) -> tu
     finished = {result.run.key: result.accuracy for result in results}
     todo = [one for one in runs if one.key not in finished]  # a damaged file is none
     seconds = job_seconds(group(todo), kind, measured)
-    view = GridView(seconds, len(runs), speedup(processes, kind, measured=bool(measured)))
+    view = GridView(seconds, speedup(processes, kind, measured=bool(measured)))
     words = (
         f"{len(runs)} runs, {len(runs) - len(todo)} done, {len(todo)} to do in {len(seconds)} jobs "
         f"of {runs[0].epochs} epochs on {device}; about {in_words(view.seconds_left(0.0))}"
