@@ -20,6 +20,7 @@ import argparse
 import os
 
 import torch
+import torch._dynamo  # loaded later, it would keep gloo's threads alive until Python ends
 import torch.distributed as dist
 from sklearn.datasets import load_digits
 from torch import Tensor, nn

@@ -50,6 +50,36 @@ def test_giw_fit_writes_the_model_of_one_process(tmp_path):
         torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-4)
 
 
+LAST = """
+import atexit, os, runpy, sys
+from pathlib import Path
+tasks = Path("/proc/self/task")
+atexit.register(lambda: print("left:", *[(t / "comm").read_text() for t in tasks.iterdir()]))
+sys.argv = sys.argv[1:]
+if sys.argv[0] == "giw":
+    from giw.cli import app
+    app(sys.argv[1:])
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
+@pytest.mark.parametrize("program", ["giw", ROOT / "examples" / "multi_node.py"])
+def test_no_thread_of_gloo_is_alive_when_python_ends(tmp_path, program):
+    """One that still held a tensor would abort the process, rarely and under load."""
+    train, val = write_tables(tmp_path)
+    fit = ["fit", train, val, "-l", "y", "--model", "net", "-o", tmp_path / "model"]
+    script = tmp_path / "last.py"
+    script.write_text(LAST)
+
+    done = torchrun(script, program, *(fit if program == "giw" else []), "--epochs", "2")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("left:") == 2
+    assert "pt_gloo" not in done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -22,6 +22,10 @@ def torchrun_processes() -> Iterator[tuple[int, int]]:
         yield 0, 1
         return
     import torch
+
+    # Loaded after a group is made, as the first optimizer would, it keeps that group for ever:
+    # gloo's threads are then alive when Python ends; one that holds a tensor aborts the process.
+    import torch._dynamo
     import torch.distributed as dist
 
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -38,8 +42,6 @@ def torchrun_processes() -> Iterator[tuple[int, int]]:
         raise
     else:
         with suppress(RuntimeError):  # a process that has failed says so itself
-            # whoever leaves early may take the others with it, and a thread of gloo that still
-            # holds a tensor when Python ends aborts the process
-            dist.barrier()
+            dist.barrier()  # whoever leaves early may take the others with it
     finally:
         dist.destroy_process_group()
