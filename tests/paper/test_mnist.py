@@ -43,8 +43,6 @@ def test_an_altered_file_is_refused_with_its_name_and_both_checksums(tmp_path):
     write_mnist(tmp_path / "mnist")
     with pytest.raises(ValueError, match=r"train-images.*md5 sum is [0-9a-f]{32}, expected f68b3c"):
         mnist("train", data_dir=tmp_path)
-    with pytest.raises(ValueError, match="part is train or test"):
-        mnist("validation", data_dir=tmp_path)
 
 
 def test_missing_files_name_the_folders_and_the_demo(tmp_path):
@@ -91,12 +89,3 @@ def test_paint_goes_into_one_channel_and_names_the_group():
     np.testing.assert_array_equal(painted.group, [0, 2, 1])
     np.testing.assert_array_equal(painted.y, grey.y)
     np.testing.assert_array_equal(colored(grey, 1).group, 1)
-
-
-@pytest.mark.parametrize("color", [3, -1, [0, 1, 0.5]])
-def test_colors_that_do_not_exist_are_refused(color):
-    grey = Sample(np.zeros((3, 1, 2, 2)), [0, 0, 0], [0, 0, 0])
-    with pytest.raises(ValueError, match="color must be 0"):
-        colored(grey, color)
-    with pytest.raises(ValueError, match="need grey images"):
-        colored(colored(grey, 0), 0)

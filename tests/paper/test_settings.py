@@ -114,13 +114,6 @@ def test_shifts_of_one_trial_share_their_validation_draw():
     assert not (low & ~high).any()
 
 
-def test_what_the_paper_does_not_have_is_refused():
-    with pytest.raises(ValueError, match=r"mnist iii, mnist iv.*got cifar20 iv, support"):
-        paper_setting("cifar20", "iv", "support")
-    with pytest.raises(ValueError, match="dataset is mnist"):
-        paper_samples("svhn")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("GIW_DATA"), reason="GIW_DATA names no data folder")
 @pytest.mark.parametrize("dataset", ["mnist", "color_mnist", "cifar20"])

@@ -2,8 +2,6 @@
 
 from dataclasses import astuple
 
-import pytest
-
 from giw.paper.shifts import trial_seeds
 
 
@@ -18,8 +16,3 @@ def test_no_two_seeds_coincide():
 
     assert len(set(seeds)) == len(seeds)
     assert all(isinstance(seed, int) and 0 <= seed < 2**32 for seed in seeds)
-
-
-def test_negative_numbers_are_refused():
-    with pytest.raises(ValueError, match="trial ≥ 0"):
-        trial_seeds(0, -1)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import tarfile
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giw.paper import files
+from giw.paper.files import Folder
+from giw.paper.mnist import Part
 from giw.paper.sample import Sample
 
-Part = Literal["train", "test"]
 Bytes = NDArray[np.uint8]
 Parts = tuple[Bytes, Bytes, Bytes]  # images (n, 3, 32, 32), fine (n,), coarse (n,)
 
@@ -56,24 +55,17 @@ PAPER_TRAINING_CLASSES = tuple(
 )  # 40 fine classes
 
 
-def cifar20(
-    part: Part = "train",
-    *,
-    edition: str | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
-) -> Sample:
+def cifar20(part: Part = "train", *, data_dir: Folder = None) -> Sample:
     """CIFAR-100 as ``uint8`` images of shape (n, 3, 32, 32), 20 superclasses as the task.
 
-    ``group`` is the fine class, 0 to 99 in alphabetical order.
+    ``group`` is the fine class, 0 to 99 in alphabetical order. Of the editions that are there the
+    official ones come first. The ``npz`` edition is smaller and its training labels were recovered
+    from noisy ones, see ``docs/reproduce.md``: state that beside every number that comes from it.
 
     Parameters
     ----------
     part : {"train", "test"}
         50,000 or 10,000 images in the official editions.
-    edition : {"python", "archive", "npz"}, optional
-        Which files to read; left out, the first of these that is there. The ``npz`` edition is
-        smaller and its training labels were recovered from noisy ones, see ``docs/reproduce.md``:
-        state that beside every number that comes from it.
     data_dir : path, optional
         Data folder, see :func:`giw.paper.files.catalogue`; a file whose md5 sum is not the known
         one is refused.
@@ -82,22 +74,17 @@ def cifar20(
     ----------
     Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
     """
-    if part not in ("train", "test"):
-        raise ValueError(f"part is train or test, got {part!r}")
-    edition = edition or cifar_edition(data_dir)
-    if edition not in _READERS:
-        raise ValueError(f"edition is one of {', '.join(_READERS)}; got {edition!r}")
-    pieces = []
-    for known in _files_of(edition, part):
-        path = files.find_file(known, data_dir)
-        if path is None:
-            raise files.missing("cifar100", data_dir, f"CIFAR-100 file {known.name}")
-        pieces.append(_READERS[edition](files.whole_bytes(known, path), part))
+    edition = cifar_edition(data_dir)
+    pieces = [
+        _READERS[edition](files.whole_bytes(known, path), part)
+        for known in _files_of(edition, part)
+        if (path := files.find_file(known, data_dir))
+    ]
     images, fine, coarse = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     return Sample(images, coarse, fine, COARSE_NAMES)
 
 
-def cifar_edition(data_dir: str | os.PathLike[str] | None = None) -> str:
+def cifar_edition(data_dir: Folder = None) -> str:
     """The edition of CIFAR-100 that :func:`cifar20` reads from this folder."""
     for edition in _READERS:
         wanted = [*_files_of(edition, "train"), *_files_of(edition, "test")]

@@ -13,6 +13,7 @@ ENVIRONMENT_VARIABLE = "GIW_DATA"
 MAX_BYTES = 512 * 2**20
 
 State = Literal["missing", "present", "verified", "altered"]
+Folder = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
@@ -62,22 +63,20 @@ cifar100 npz test.npz 09cf77126a751e79ce705434274e0aab
 )
 
 
-def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
+def data_folder(data_dir: Folder = None) -> Path:
     """The folder that holds the data sets: the argument, else ``$GIW_DATA``, else a cache."""
     named = data_dir if data_dir is not None else os.environ.get(ENVIRONMENT_VARIABLE)
     return Path(named).expanduser() if named else Path.home() / ".cache" / "giw"
 
 
-def find_file(file: KnownFile, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
+def find_file(file: KnownFile, data_dir: Folder = None) -> Path | None:
     """Where a file lies, or None."""
     root = data_folder(data_dir)
     candidates = (root / folder / file.name for folder in FOLDERS[file.dataset])
     return next((path for path in candidates if path.is_file()), None)
 
 
-def catalogue(
-    data_dir: str | os.PathLike[str] | None = None, *, verify: bool = False
-) -> tuple[FileStatus, ...]:
+def catalogue(data_dir: Folder = None, *, verify: bool = False) -> tuple[FileStatus, ...]:
     """Every file of every data set: is it there, where, and is it the published one?
 
     Parameters
@@ -87,22 +86,19 @@ def catalogue(
     verify : bool, default=False
         Read every file and compare its md5 sum with the published one.
     """
-    return tuple(_status(file, find_file(file, data_dir), verify) for file in KNOWN_FILES)
 
+    def status(file: KnownFile) -> FileStatus:
+        path = find_file(file, data_dir)
+        if path is None:
+            return FileStatus(file, "missing")
+        size = path.stat().st_size
+        if not verify:
+            return FileStatus(file, "present", path, size)
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "md5").hexdigest()
+        return FileStatus(file, "verified" if found == file.md5 else "altered", path, size, found)
 
-def _status(file: KnownFile, path: Path | None, verify: bool) -> FileStatus:
-    if path is None:
-        return FileStatus(file, "missing")
-    size = path.stat().st_size
-    if not verify:
-        return FileStatus(file, "present", path, size)
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, _md5).hexdigest()
-    return FileStatus(file, "verified" if found == file.md5 else "altered", path, size, found)
-
-
-def _md5(data: bytes = b"") -> hashlib._Hash:
-    return hashlib.md5(data, usedforsecurity=False)
+    return tuple(map(status, KNOWN_FILES))
 
 
 def whole_bytes(file: KnownFile, path: Path) -> bytes:
@@ -116,7 +112,7 @@ def whole_bytes(file: KnownFile, path: Path) -> bytes:
     if size > MAX_BYTES:
         raise ValueError(f"{path} has {size} bytes, more than any file of these data sets")
     content = path.read_bytes()
-    found = _md5(content).hexdigest()
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if found != file.md5:
         raise ValueError(not_whole(path, file, found))
     return content
@@ -130,7 +126,7 @@ def not_whole(path: Path | None, file: KnownFile, md5: str | None) -> str:
     )
 
 
-def missing(dataset: str, data_dir: str | os.PathLike[str] | None, what: str) -> FileNotFoundError:
+def missing(dataset: str, data_dir: Folder, what: str) -> FileNotFoundError:
     """The error for a data set that is not there, with every way out."""
     root = data_folder(data_dir)
     places = ", ".join(str(root / folder) for folder in FOLDERS[dataset])
@@ -144,12 +140,7 @@ def missing(dataset: str, data_dir: str | os.PathLike[str] | None, what: str) ->
 # Fetching ----------------------------------------------------------------------------------------
 
 
-def fetch(
-    dataset: str,
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    base_url: str | None = None,
-) -> tuple[Path, ...]:
+def fetch(dataset: str, data_dir: Folder = None, *, base_url: str = "") -> tuple[Path, ...]:
     """Download the files of a data set that are not there yet, and check their md5 sums.
 
     A download appears under its name only when it is whole and its checksum is right. Needs the
@@ -161,8 +152,8 @@ def fetch(
     data_dir : path, optional
         Data folder, see :func:`giw.paper.files.catalogue`; files go into its folder ``mnist`` or
         ``cifar100``.
-    base_url : str, optional
-        A mirror that has the files under their own names; left out, the publishers' addresses.
+    base_url : str
+        A mirror that has the files under their own names; empty: the publishers' addresses.
     """
     files = [known for known in KNOWN_FILES if known.dataset == dataset and known.url]
     if not files:
@@ -170,9 +161,7 @@ def fetch(
     return tuple(_fetch_one(known, data_dir, base_url) for known in files)
 
 
-def _fetch_one(
-    known: KnownFile, data_dir: str | os.PathLike[str] | None, base_url: str | None
-) -> Path:
+def _fetch_one(known: KnownFile, data_dir: Folder, base_url: str) -> Path:
     present = find_file(known, data_dir)
     if present is not None:
         whole_bytes(known, present)
@@ -184,7 +173,7 @@ def _fetch_one(
             "fetching data needs pooch: pip install 'giw[data]'; or copy the files into the data "
             "folder by hand, or run `giw demo`, which needs no files"
         ) from None
-    address = known.url if base_url is None else f"{base_url.rstrip('/')}/"
+    address = f"{base_url.rstrip('/')}/" if base_url else known.url
     url = address + known.name * address.endswith("/")
     folder = data_folder(data_dir) / known.dataset
     try:

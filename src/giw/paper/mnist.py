@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import struct
 from typing import Literal
 
@@ -11,23 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from giw.paper import files
+from giw.paper.files import Folder
 from giw.paper.sample import Sample
 
 Part = Literal["train", "test"]
 Task = Literal["odd_even", "digit"]
-ODD_OR_EVEN = ("even", "odd")
-DIGITS = tuple(str(digit) for digit in range(10))
-COLORS = ("red", "green", "blue")
 RED, GREEN, BLUE = range(3)
-_PREFIX = {"train": "train", "test": "t10k"}
 
 
-def mnist(
-    part: Part = "train",
-    *,
-    task: Task = "odd_even",
-    data_dir: str | os.PathLike[str] | None = None,
-) -> Sample:
+def mnist(part: Part = "train", *, task: Task = "odd_even", data_dir: Folder = None) -> Sample:
     """MNIST as ``uint8`` images of shape (n, 1, 28, 28); ``group`` is the digit.
 
     Parameters
@@ -44,15 +35,12 @@ def mnist(
     ----------
     LeCun, Bottou, Bengio and Haffner, Proceedings of the IEEE 86:2278-2324, 1998.
     """
-    if part not in _PREFIX or task not in ("odd_even", "digit"):
-        raise ValueError(
-            f"part is train or test and task is odd_even or digit, got {part!r} and {task!r}"
-        )
-    images = _read_idx(f"{_PREFIX[part]}-images-idx3-ubyte", data_dir)  # (n, 28, 28)
-    labels = _read_idx(f"{_PREFIX[part]}-labels-idx1-ubyte", data_dir)  # (n,)
-    digit = labels.astype(np.int64)
-    label = digit % 2 if task == "odd_even" else digit
-    return Sample(images[:, None], label, digit, ODD_OR_EVEN if task == "odd_even" else DIGITS)
+    prefix = {"train": "train", "test": "t10k"}[part]
+    images = _read_idx(f"{prefix}-images-idx3-ubyte", data_dir)  # (n, 28, 28)
+    digit = _read_idx(f"{prefix}-labels-idx1-ubyte", data_dir).astype(np.int64)  # (n,)
+    if task == "odd_even":
+        return Sample(images[:, None], digit % 2, digit, ("even", "odd"))
+    return Sample(images[:, None], digit, digit, tuple("0123456789"))
 
 
 def colored(sample: Sample, color: ArrayLike) -> Sample:
@@ -65,30 +53,22 @@ def colored(sample: Sample, color: ArrayLike) -> Sample:
     color : integer array of shape (n,) or one integer
         0 red, 1 green, 2 blue: the channel that gets the grey values, the others stay zero.
     """
-    grey = sample.x
-    if grey.ndim != 4 or grey.shape[1] != 1:
-        raise ValueError(f"need grey images of shape (n, 1, height, width), got {grey.shape}")
-    n = len(sample)
-    channel = np.broadcast_to(np.asarray(color), (n,))
-    if n and not (channel.dtype.kind in "iu" and 0 <= channel.min() <= channel.max() <= 2):
-        raise ValueError(f"color must be 0 (red), 1 (green) or 2 (blue), got {color!r}")
-    painted = np.zeros((n, len(COLORS), *grey.shape[2:]), dtype=grey.dtype)
-    painted[np.arange(n), channel] = grey[:, 0]
-    return Sample(painted, sample.y, channel, sample.classes)
+    channel = np.broadcast_to(np.asarray(color), (len(sample),))
+    here = (channel[:, None] == np.arange(3))[:, :, None, None]  # (n, 3, 1, 1)
+    return Sample(sample.x * here, sample.y, channel, sample.classes)
 
 
-def _read_idx(name: str, data_dir: str | os.PathLike[str] | None) -> NDArray[np.uint8]:
+def _read_idx(name: str, data_dir: Folder) -> NDArray[np.uint8]:
     """The first of the gzipped and the plain file that is there.
 
     An idx file has two zero bytes, the type (8 for bytes), the number of dimensions, each dimension
     as a big-endian 32-bit integer, then the values.
     """
     for known in files.KNOWN_FILES:
-        if known.dataset == "mnist" and known.name.removesuffix(".gz") == name:
-            path = files.find_file(known, data_dir)
-            if path is not None:
-                raw = files.whole_bytes(known, path)
-                raw = gzip.decompress(raw) if known.name.endswith(".gz") else raw
-                shape = struct.unpack_from(f">{raw[3]}I", raw, 4)
-                return np.frombuffer(bytearray(raw[4 + 4 * raw[3] :]), np.uint8).reshape(shape)
+        path = files.find_file(known, data_dir) if known.name.removesuffix(".gz") == name else None
+        if path is not None:
+            raw = files.whole_bytes(known, path)
+            raw = gzip.decompress(raw) if known.name.endswith(".gz") else raw
+            shape = struct.unpack_from(f">{raw[3]}I", raw, 4)
+            return np.frombuffer(bytearray(raw[4 + 4 * raw[3] :]), np.uint8).reshape(shape)
     raise files.missing("mnist", data_dir, f"MNIST file {name}[.gz]")

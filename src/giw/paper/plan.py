@@ -10,7 +10,7 @@ from typing import Any
 
 from giw.nets.methods import METHODS
 from giw.paper.settings import PAPER_SETTINGS, SHIFTS, PaperSetting, paper_setting
-from giw.paper.variants import PUBLISHED, SPLIT_GIW, as_made, check_variant, composed, parts_of
+from giw.paper.variants import PUBLISHED, SPLIT_GIW, as_made, checked, composed, parts_of
 
 PAPER_METHODS = (
     *("val_only", "pretrain_val", "reweight", "mw_net", "r_diw", "diw"),
@@ -169,7 +169,7 @@ def plan(
         if methods or not (method in PUBLISHED and protocol in ("honest", DEVELOPMENT))
     ]
     for run in runs if parts_of(variant) else ():
-        check_variant(run.method, run.variant, splits=run.setting.splits_validation)
+        checked(run.method, run.variant, splits=run.setting.splits_validation)
     return runs
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from giw.nets.images import Augmentation, resize_images
 from giw.paper.cifar import COARSE_NAMES, PAPER_TRAINING_CLASSES, cifar20
-from giw.paper.mnist import RED, mnist
+from giw.paper.files import Folder
+from giw.paper.mnist import RED, Part, Task, mnist
 from giw.paper.sample import Sample, ShiftProblem, Truth
 from giw.paper.shifts import (
     Protocol,
@@ -42,7 +43,6 @@ class PaperSetting:
     n_val: int
     minority: tuple[int, ...]  # classes that class-prior shift thins out
     augmentation: Augmentation | None  # in the second procedure only, never in pretraining
-    split_layer: str  # the layer, after ReLU or pooling, whose unit-norm output is split
     shift: str = "support"  # one of SHIFTS
     weight_decay: float = 0.0
     noise_rate: float = 0.0  # total probability of leaving the true class
@@ -75,7 +75,6 @@ _MNIST = PaperSetting(
     n_val=20,
     minority=(1,),  # odd digits
     augmentation=Augmentation(rotations=(10.0, 10.0), translate=0.1, scale=(0.9, 1.1)),
-    split_layer="fc1",
 )
 _COLOR_MNIST = replace(
     _MNIST,
@@ -103,7 +102,6 @@ _CIFAR20 = PaperSetting(
     augmentation=Augmentation(
         rotations=(10.0,), flip_horizontal=True, flip_vertical=True, crop_padding=4
     ),
-    split_layer="pool",
 )
 _BASES = (
     _MNIST,
@@ -135,32 +133,24 @@ DATASET_CASES = tuple((base.dataset, base.case) for base in _BASES)
 
 def paper_setting(dataset: str, case: str, shift: str) -> PaperSetting:
     """One of the twenty settings by name, for example ``("mnist", "iii", "label_noise_0.2")``."""
-    for setting in PAPER_SETTINGS:
-        if (setting.dataset, setting.case, setting.shift) == (dataset, case, shift):
-            return setting
-    cases = ", ".join(f"{base.dataset} {base.case}" for base in _BASES)
-    raise ValueError(
-        f"the paper has {cases}, each with {', '.join(SHIFTS)}; got {dataset} {case}, {shift}"
-    )
+    named = (s for s in PAPER_SETTINGS if (s.dataset, s.case, s.shift) == (dataset, case, shift))
+    return next(named)
 
 
-def paper_samples(dataset: str, data_dir: str | os.PathLike[str] | None = None) -> Samples:
+def paper_samples(dataset: str, data_dir: Folder = None) -> Samples:
     """The clean training pool and test sample of a data set, as 32 × 32 ``uint8`` images.
 
     Read them once and hand them to :func:`paper_problem` for every trial.
     """
     if dataset == "cifar20":
         return cifar20("train", data_dir=data_dir), cifar20("test", data_dir=data_dir)
-    if dataset not in ("mnist", "color_mnist"):
-        raise ValueError(f"dataset is mnist, color_mnist or cifar20, got {dataset!r}")
-    task = "odd_even" if dataset == "mnist" else "digit"
-    pool = mnist("train", task=task, data_dir=data_dir)  # type: ignore[arg-type]
-    test = mnist("test", task=task, data_dir=data_dir)  # type: ignore[arg-type]
-    return _side_32(pool), _side_32(test)
 
+    def side_32(part: Part) -> Sample:
+        task: Task = "odd_even" if dataset == "mnist" else "digit"
+        sample = mnist(part, task=task, data_dir=data_dir)
+        return replace(sample, x=resize_images(torch.from_numpy(sample.x), 32).numpy())
 
-def _side_32(sample: Sample) -> Sample:
-    return replace(sample, x=resize_images(torch.from_numpy(sample.x), 32).numpy())
+    return side_32("train"), side_32("test")
 
 
 def paper_problem(
@@ -173,8 +163,7 @@ def paper_problem(
     protocol: Protocol = "honest",
     n_val: int | None = None,
     draw_ten: bool = False,
-    data_dir: str | os.PathLike[str] | None = None,
-    samples: Samples | None = None,
+    samples: Samples,
 ) -> tuple[ShiftProblem, Truth]:
     """One trial of one of the paper's settings, see :func:`paper_setting`.
 
@@ -187,26 +176,17 @@ def paper_problem(
     setting = paper_setting(dataset, case, shift)
     m = setting.n_val if n_val is None else n_val
     seeds = trial_seeds(random_state, trial)
-    pool, test = samples if samples is not None else paper_samples(dataset, data_dir)
+    pool, test = samples
+    draw: Any = {"test": test, "n_val": m, "protocol": protocol, "random_state": seeds.draw}
     if dataset == "color_mnist":
-        problem, truth = color_shift(
-            pool, test=test, n_val=m, protocol=protocol, random_state=seeds.draw
-        )
+        problem, truth = color_shift(pool, **draw)
     else:
-        problem, truth = support_shift(
-            pool,
-            train_groups=setting.train_groups,
-            test_groups=setting.test_groups,
-            n_val=m,
-            test=test,
-            protocol=protocol,
-            draw_ten=draw_ten,
-            random_state=seeds.draw,
-        )
+        draw |= {"train_groups": setting.train_groups, "test_groups": setting.test_groups}
+        problem, truth = support_shift(pool, **draw, draw_ten=draw_ten)
     train = problem.train
     if setting.prior_ratio > 1:
-        rare = {"ratio": setting.prior_ratio, "minority": setting.minority}
-        train = class_prior(train, **rare, random_state=seeds.prior)  # type: ignore[arg-type]
+        ratio, rare = setting.prior_ratio, setting.minority
+        train = class_prior(train, ratio=ratio, minority=rare, random_state=seeds.prior)
     if setting.noise_rate > 0:
         train = label_noise(train, rate=setting.noise_rate, random_state=seeds.noise)
     return replace(problem, train=train), truth

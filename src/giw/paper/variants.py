@@ -1,23 +1,4 @@
-"""Ablations: a method or a problem with something changed, by name; joined by + they compose.
-
-``hidden``              weights from hidden layers (GIW-F, DIW-F) instead of losses
-``input``, ``fc1``      the split sees inputs, or the hidden layer as in the paper
-``osvm_text``, ``osvm_code``   the published split with either published threshold
-``soft``                posterior membership in both terms
-``level_R``             p-values alone decide, at level R
-``paper_bandwidth``, ``median_bandwidth``   the published kernel width, or the scale-free median
-``oracle``              the true split
-``out_to_in_R``, ``in_to_out_R``  the true split, a share R of one group put on the wrong side
-``first_release``       MW-Net whose weights are not normalised, as its authors first had it
-``one_step``            Val-only and Pretrain-val: an epoch is a pass over validation data, one step
-``val_share_R``         DANN and CCSA: the weight of validation points in the classifier's loss
-``eval_loss``           weights from losses in evaluation mode, both batches forwarded apart
-``wide_net``            LeNet-5 with 20 and 50 channels for grey images too
-``draw_ten``            authors' draw for MNIST (iv): all ten digits drawn, and 0 and 1 dropped
-``all_rows``            pretraining keeps no training row back, not up to 2,000, to calibrate on
-``unscaled``            the rate is cut every 100 epochs, however few the epochs
-``n_train_N``, ``n_val_N``   fewer training points, another number of validation points
-"""
+"""Ablations: a method or a problem with something changed, by name; joined by + they compose."""
 
 from __future__ import annotations
 
@@ -47,29 +28,35 @@ PUBLISHED = {
     "diw_published": ("diw", ("all_rows", "eval_loss", "paper_bandwidth", "unscaled")),
 }
 # What each name changes and in which methods; None: the method decides whether it has that.
+# A name in SHARES ends in a share such as _0.3, one in COUNTS in a number such as _40.
 CHANGES: dict[str, tuple[tuple[str, ...] | None, dict[str, Any]]] = {
+    # weights from hidden layers (GIW-F, DIW-F) instead of losses, or from losses in evaluation mode
     "hidden": (None, {"representation": "hidden"}),
+    "eval_loss": (WEIGHING, {"representation": "eval_loss"}),
+    # the published kernel width, or the scale-free median of distances
     "paper_bandwidth": (WEIGHING, {"bandwidth": "paper"}),
     "median_bandwidth": (WEIGHING, {"bandwidth": "median"}),
+    # the split sees inputs, or the hidden layer as in the paper
     "input": (GIWS, {"split_on": "input"}),
     "fc1": (GIWS, {"split_on": "hidden"}),
+    # the published split with either published threshold
     "osvm_text": (GIWS, {"split_on": "hidden", "threshold": "text"}),
     "osvm_code": (GIWS, {"split_on": "hidden", "threshold": "code"}),
-    "soft": (GIWS, {"soft": True}),
-    "level": (GIWS, {}),
+    "soft": (GIWS, {"soft": True}),  # posterior membership in both terms
+    "level": (GIWS, {}),  # p-values alone decide, at this level
+    # the true split; with a share of one group put on the wrong side
     "oracle": (GIWS, {}),
     "out_to_in": (GIWS, {}),
     "in_to_out": (GIWS, {}),
-    "first_release": (("mw_net",), {"normalise": False}),
-    "one_step": (("val_only", "pretrain_val"), {}),
-    "val_share": (("dann", "ccsa"), {}),
-    "eval_loss": (WEIGHING, {"representation": "eval_loss"}),
-    "wide_net": (None, {}),
-    "draw_ten": (None, {}),
-    "all_rows": (None, {}),
-    "unscaled": (None, {}),
-    "n_train": (None, {}),
-    "n_val": (None, {}),
+    "first_release": (("mw_net",), {"normalise": False}),  # weights as its authors first had them
+    "one_step": (("val_only", "pretrain_val"), {}),  # an epoch is a pass over validation data
+    "val_share": (("dann", "ccsa"), {}),  # weight of validation points in the classifier's loss
+    "wide_net": (None, {}),  # LeNet-5 with 20 and 50 channels for grey images too
+    "draw_ten": (None, {}),  # authors' draw for MNIST (iv): all ten digits, 0 and 1 dropped
+    "all_rows": (None, {}),  # pretraining keeps no row back to calibrate on
+    "unscaled": (None, {}),  # the rate is cut every 100 epochs, however few the epochs
+    "n_train": (None, {}),  # fewer training points
+    "n_val": (None, {}),  # another number of validation points
 }
 SHARES, COUNTS = ("level", "val_share", "out_to_in", "in_to_out"), ("n_train", "n_val")
 GIVEN = ("oracle", "out_to_in", "in_to_out")
@@ -112,28 +99,32 @@ def as_made(method: str, variant: str, *, splits: bool = True) -> tuple[str, str
     return base, composed([*kept, variant])
 
 
-def check_variant(method: str, variant: str, *, splits: bool = True) -> None:
-    """Refuse what a method cannot be asked for, before hours are planned around it."""
-    asked = method
-    method, variant = as_made(method, variant, splits=splits)
-    if method == "giw" and not splits:
-        method = UNSPLIT
+def checked(
+    method: str, variant: str, *, splits: bool = True
+) -> tuple[str, dict[str, float], dict[str, Any]]:
+    """The method that is meant, the parts of its variant, and the settings that they change.
+
+    What a method cannot be asked for is refused, before hours are planned around it.
+    """
+    asked, (method, variant) = method, as_made(method, variant, splits=splits)
+    method = UNSPLIT if method == "giw" and not splits else method
     parts = parts_of(variant)
-    for name in parts:
-        wanted = CHANGES[name][0]
+    settings: dict[str, Any] = {}
+    for name, amount in parts.items():
+        wanted, changed = CHANGES[name]
         if wanted is not None and method not in wanted:
             why = f", which does not split under class-prior shift ({SPLIT_GIW} does)"
             raise ValueError(
                 f"variant {name!r} is one of {' and '.join(wanted)}, not of {asked}"
                 + why * (method == UNSPLIT and asked == "giw")
             )
-    settings: dict[str, Any] = {}
-    for name in parts:
-        for key, value in CHANGES[name][1].items():
+        changed = {name: amount} if name in ("level", "val_share") else changed
+        for key, value in changed.items():
             if settings.setdefault(key, value) != value:
                 raise ValueError(f"variant {variant!r} asks for two values of {key}")
     if sum(name in GIVEN for name in parts) > 1:
         raise ValueError(f"variant {variant!r} names more than one known split")
+    return method, parts, settings
 
 
 def make_method(
@@ -149,13 +140,7 @@ def make_method(
     splits : bool, default=True
         False under class-prior shift, where the paper's GIW does not split.
     """
-    check_variant(method, variant, splits=splits)
-    method, variant = as_made(method, variant, splits=splits)
-    parts = parts_of(variant)
-    settings: dict[str, Any] = {}
-    for name in parts:
-        settings |= CHANGES[name][1]
-    settings |= {name: parts[name] for name in ("level", "val_share") if name in parts}
+    method, parts, settings = checked(method, variant, splits=splits)
     if "bandwidth" in settings:
         settings["weigh"] = DynamicWeights(bandwidth=settings.pop("bandwidth"))
     if "threshold" in settings:
@@ -169,8 +154,6 @@ def make_method(
             }
             given = tuple((seed, tuple(map(bool, side))) for seed, side in sides.items())
             return GivenSplit(given=given, **settings)
-    if method == "giw" and not splits:
-        method = UNSPLIT
     return method_named("giw" if method == SPLIT_GIW else method, **settings)
 
 
@@ -187,13 +170,9 @@ def wrong_sides(
 
 @dataclass(frozen=True)
 class GivenSplit(GIW):
-    """GIW with a split that was handed to it; for ablations, where the truth is known.
+    """GIW with a split that was handed to it; for ablations, where the truth is known."""
 
-    ``given`` pairs the random state of each trial with its split, so that trials can be trained
-    side by side by one method.
-    """
-
-    given: tuple[tuple[int, tuple[bool, ...]], ...] = ()
+    given: tuple[tuple[int, tuple[bool, ...]], ...] = ()  # by the random state of each trial
 
     def split(self, evidence: Evidence) -> SupportSplit:
         """The given one."""
