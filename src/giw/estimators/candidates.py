@@ -21,16 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
 
 from giw import weights as ratios
 from giw.estimators.fitting import fit_weighted, predictions
 from giw.estimators.inputs import rows_of
 
 Vector = NDArray[np.float64]
-RATIOS: dict[str, Callable[[], Any]] = {
-    **{name: getattr(ratios, name.upper()) for name in ("kmm", "kliep", "lsif", "ulsif", "rulsif")},
-    "classifier": partial(ratios.ClassifierRatio, features="linear", ridge=0.03, balanced=True),
-}
+RATIOS = ("classifier", "kmm", "kliep", "lsif", "ulsif", "rulsif")
+LARGEST_LOG = 60.0  # of odds: no density ratio is estimated to exp(60)
 
 
 class StepsAside(Exception):
@@ -182,7 +181,7 @@ def weight_by_features(data: Tables) -> Vector:
 def ratio_named(weights: Any) -> Any:
     """An estimator with ``fit`` and ``weight_``, or a function of (z_train, z_val, val_weight)."""
     if isinstance(weights, str) and weights in RATIOS:
-        return RATIOS[weights]()
+        return by_classifier if weights == "classifier" else getattr(ratios, weights.upper())()
     if hasattr(weights, "fit") and hasattr(weights, "weigh"):
         return clone(weights)
     if not callable(weights):
@@ -191,6 +190,16 @@ def ratio_named(weights: Any) -> Any:
             f"and weigh, or None for no weights; got {weights!r}"
         )
     return weights
+
+
+def by_classifier(z: Vector, z_target: Vector, _: Any = None, *, ridge: float = 0.03) -> Vector:
+    """Odds of the target at training rows, (n,), both samples weighing the same."""
+    each = np.repeat([1 / len(z), 1 / len(z_target)], [len(z), len(z_target)])
+    both = StandardScaler().fit_transform(np.concatenate([z, z_target]), sample_weight=each)
+    classifier = LogisticRegression(C=1 / ridge, solver="newton-cholesky", tol=1e-8)
+    classifier.fit(both, np.arange(len(both)) >= len(z), each)
+    found = classifier.decision_function(both[: len(z)])
+    return np.exp(found.clip(-LARGEST_LOG, LARGEST_LOG))
 
 
 def inside_ratio(

@@ -158,7 +158,10 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
         targets = [table for table in (X_val, X_unlabelled) if table is not None]
         with one_thread():
             if not targets:
-                self._say_plain()
+                self._warn(
+                    f"no validation data: {type(self).__name__} has nothing to adapt to and fits "
+                    "plainly; pass X_val and y_val from the test distribution"
+                )
                 refuse_text(base, X)
                 return self._keep({"training": (fit_weighted(base, X, y, weight), 1.0, 1.0)})
             generator = as_generator(self.random_state)
@@ -208,14 +211,6 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
         gone = {"weigh_on": self.weigh_on, "val_share": self.val_share}
         warn_deprecated(gone, "left-out validation points weigh candidates")
 
-    def _say_plain(self) -> None:
-        text = (
-            f"no validation data: {type(self).__name__} has nothing to adapt to and fits plainly; "
-            "pass X_val and y_val from the test distribution"
-        )
-        self._note(text)
-        warnings.warn(text, UserWarning, stacklevel=callers_level())
-
     def _say_split(self, encoded: Encoded) -> None:
         self.split_, self.alpha_ = encoded.split, float(encoded.inside.mean())
         if encoded.split is None:
@@ -241,16 +236,18 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
             and not (1e-6 < unit < 1e6 and abs(center) < 1e6 * unit)
         ]  # fmt: skip
         if far:
-            text = (
+            self._warn(
                 f"columns {far[:5]!r} have a mean of a million times their spread, or a spread "
                 f"above 1e6 or below 1e-6: {type(base).__name__} may stop too early; put a scaler "
                 "in front: make_pipeline(StandardScaler(), ...)"
             )
-            self._note(text)
-            warnings.warn(text, UserWarning, stacklevel=callers_level())
 
     def _note(self, *texts: str) -> None:
         self.notes_ = (*self.notes_, *texts)
+
+    def _warn(self, text: str) -> None:
+        self._note(text)
+        warnings.warn(text, UserWarning, stacklevel=callers_level())
 
     def _tables(
         self,

@@ -30,6 +30,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import nnls
+from sklearn.model_selection import GroupKFold
 
 from giw.estimators.candidates import TRAINING, Candidate, StepsAside, Tables, WeightsError
 from giw.estimators.fitting import predictions
@@ -237,20 +238,13 @@ def stratified_folds(
 def folds_of(
     label: NDArray[Any], folds: int, generator: np.random.Generator, groups: Any = None
 ) -> NDArray[np.int64]:
-    """Folds that every class spreads over, or that keep the rows of a group together, (m,).
-
-    Groups go, the largest first, to the fold with the fewest rows.
-    """
+    """Folds that every class spreads over, or that keep the rows of a group together, (m,)."""
     if groups is None:
         return stratified_folds(label, folds, generator)
-    code = np.unique(np.asarray(groups), return_inverse=True)[1].reshape(-1)
-    size = np.bincount(code)
-    order = generator.permutation(len(size))
-    home, load = np.zeros(len(size), dtype=np.int64), np.zeros(folds)
-    for group in order[np.argsort(-size[order], kind="stable")]:
-        home[group] = int(np.argmin(load))
-        load[home[group]] += size[group]
-    return home[code]
+    fold = np.empty(len(label), dtype=np.int64)
+    for k, (_, rows) in enumerate(GroupKFold(folds).split(label, groups=np.asarray(groups))):
+        fold[rows] = k
+    return fold
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from giw.checks import as_generator
 from giw.estimators.inputs import rows_of
 from giw.estimators.stack import stratified_folds
-from giw.judging.selection import select
+from giw.judging.risk import classifies, risk_from_losses
+from giw.judging.selection import left_out_losses
 
 FEWEST = 16  # labels of which a quarter still says something
 NAMES = {"training": "plain", "both tables": "both tables", "stack": "stack"}
@@ -97,25 +98,14 @@ def gained(model: Any) -> Gain | None:
     model : giw.ReweightedClassifier or giw.ReweightedRegressor
         A fitted one.
     """
-    left = getattr(model, "left_out_", None)
-    if left is None or left.mixed is None or "training" not in left.names or len(left.y) < 2:
+    each = left_out_losses(model)
+    if each is None or "training" not in each or len(each["stack"]) < 2:
         return None
-    risk = select(model).risks["stack"]
-    classes = getattr(model, "classes_", None)
-
-    def of(found: NDArray[Any]) -> NDArray[np.float64]:
-        if classes is None:
-            return np.square(found - left.y)
-        return (classes[found.argmax(axis=1)] == left.y).astype(np.float64)
-
-    said = dict(zip(left.names, left.prediction, strict=True)) | {"stack": left.mixed}
-    each = {name: of(said[key]) for key, name in NAMES.items() if key in said}
-    sides = (
-        (each["stack"], each["plain"]) if classes is not None else (each["plain"], each["stack"])
-    )
-    gain, interval = difference(*sides)
-    scores = {name: float(values.mean()) for name, values in each.items()}
-    return Gain(scores, risk.interval, gain, interval, len(left.y))
+    sides = each["stack"], each["training"]
+    gain, interval = difference(*(sides if classifies(model) else sides[::-1]))
+    scores = {name: float(each[key].mean()) for key, name in NAMES.items() if key in each}
+    risk = risk_from_losses(each["stack"])
+    return Gain(scores, risk.interval, gain, interval, risk.points)
 
 
 def expected_gain(

@@ -26,6 +26,7 @@ from giw.estimators.stack import folds_of
 from giw.judging.risk import (
     Loss,
     RiskEstimate,
+    Vector,
     both_tables,
     classifies,
     html_lines,
@@ -145,19 +146,32 @@ def select(
 
 def _of_candidates(model: Reweighted, loss: Loss | None, confidence: float) -> Selection:
     """Candidates of a fitted stack, by what fits without the point said of it."""
-    left_out = getattr(model, "left_out_", None)
-    if left_out is None:
+    losses = left_out_losses(model, loss)
+    if losses is None:
         raise ValueError("this model has left out no validation points; fit it to at least two")
-    measure, metric = measure_of(model, loss)
-    found = dict(zip(left_out.names, left_out.prediction, strict=True)) | {"stack": left_out.mixed}
-    classes = getattr(model, "classes_", None)
-    risks = {}
-    for name in (*(name for name in left_out.names if name in model.candidates_), "stack"):
-        said = found[name] if classes is None else classes[found[name].argmax(axis=1)]
-        val_loss = measure(left_out.y, said)
-        risks[name] = risk_from_losses(val_loss, confidence=confidence, metric=metric)
+    metric = measure_of(model, loss)[1]
+    risks = {
+        name: risk_from_losses(each, confidence=confidence, metric=metric)
+        for name, each in losses.items()
+        if name in model.candidates_ or name == "stack"
+    }
     order = _ordered(risks)
     return Selection(order[0], model.candidates_.get(order[0], model), risks, order)
+
+
+def left_out_losses(model: Reweighted, loss: Loss | None = None) -> dict[str, Vector] | None:
+    """Losses or right answers at left-out validation rows, (m,), of each candidate and the stack.
+
+    None where nothing was left out.
+    """
+    left = getattr(model, "left_out_", None)
+    if left is None or left.mixed is None:
+        return None
+    found = {**dict(zip(left.names, left.prediction, strict=True)), "stack": left.mixed}
+    if hasattr(model, "classes_"):
+        found = {name: model.classes_[said.argmax(axis=1)] for name, said in found.items()}
+    measure = measure_of(model, loss)[0]
+    return {name: measure(left.y, said) for name, said in found.items()}
 
 
 def _ordered(risks: Mapping[str, RiskEstimate]) -> tuple[str, ...]:
@@ -215,7 +229,7 @@ def label_first(
     return _spread_out(np.where(inside, unsure / 2, (1 + far) / 2), z_new, n_points)
 
 
-def _spread_out(value: NDArray[np.float64], z: NDArray[np.float64], count: int) -> Any:
+def _spread_out(value: Vector, z: Vector, count: int) -> Any:
     """Take the most valuable point again and again; its neighbours lose value."""
     reach = float(np.median(np.linalg.norm(z - np.median(z, axis=0), axis=1))) / 2 or 1.0
     left, chosen = value + 1e-9, []
