@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial import KDTree
 
 from giw.support import nearest
-from giw.support.neighbours import _nearest_on_device
+from giw.support.scores import _nearest_on_device
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

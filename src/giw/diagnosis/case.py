@@ -25,7 +25,7 @@ from sklearn.cluster import KMeans
 
 from giw.diagnosis.share import binomial_interval, support_share
 from giw.support import SupportSplit
-from giw.support.neighbours import on_host
+from giw.support.scores import on_host
 
 MATERIALITY = 0.1  # shares below it count as none
 NEGLIGIBLE = 0.1  # of the training rate, below which the test distribution is absent from cells

@@ -39,7 +39,7 @@ from giw.diagnosis.shift_tests import (
 from giw.diagnosis.verdict import python_code, recommend
 from giw.estimators.inputs import MOST_SPLIT, rows_to_split, usual_splitter
 from giw.support import SupportSplit, SupportSplitter
-from giw.support.neighbours import row_key, rows_repeat_by_nature
+from giw.support.scores import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
 from giw.tables import TableSample
 from giw.weights import effective_sample_size

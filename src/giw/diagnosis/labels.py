@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing as rows_at
 from giw.diagnosis.findings import Finding, a_test, percent
 from giw.diagnosis.membership import BLOCKS
 from giw.diagnosis.shift_tests import AT_A_TIME, DRAWS, FEWEST
-from giw.support.neighbours import row_key, rows_repeat_by_nature
+from giw.support.scores import row_key, rows_repeat_by_nature
 
 FOLDS = 5  # models of training labels, each without one part of the rows
 CLEAR = 0.5  # lead in probability of another label that makes a row a suspect

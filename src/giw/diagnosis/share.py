@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import beta
 
 from giw.support import SupportSplit
-from giw.support.neighbours import on_host
+from giw.support.scores import on_host
 
 
 class SupportShare(NamedTuple):

@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 from sklearn.neighbors import NearestNeighbors
 
 from giw.support import SupportSplitter
-from giw.support.neighbours import Matrix
 from giw.support.one_class_svm import unit_rows
+from giw.support.scores import Matrix
 
 Array = NDArray[np.float64]
 

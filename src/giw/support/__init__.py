@@ -1,8 +1,7 @@
 """Is a validation point inside or outside the training support? Arrays in, a split out."""
 
-from giw.support.neighbours import nearest
 from giw.support.one_class_svm import PUBLISHED_THRESHOLDS
-from giw.support.scores import KNN, conformal_p, evidence, mean_evidence
+from giw.support.scores import KNN, conformal_p, evidence, mean_evidence, nearest
 from giw.support.split import SupportSplit, soft_membership
 from giw.support.splitter import SupportSplitter
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import OneClassSVM
 
-from giw.support.neighbours import Matrix, on_host, unit_norm
+from giw.support.scores import Matrix, on_host, unit_norm
 
 #: ``score_samples`` above which a point counts as inside: the paper's text, and the authors' code.
 PUBLISHED_THRESHOLDS = {"text": 0.4, "code": 1e-4}

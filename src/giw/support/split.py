@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from giw.checks import like_input
-from giw.support.neighbours import on_host
+from giw.support.scores import on_host
 
 Array = Any  # what came in: a numpy array or a tensor
 

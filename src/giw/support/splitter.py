@@ -20,17 +20,22 @@ from giw.checks import (
     columns_in_order,
     like_input,
 )
-from giw.support.neighbours import (
+from giw.support.one_class_svm import one_class_svm, threshold_of, unit_rows
+from giw.support.scores import (
+    KNN,
     Floats,
     Ints,
+    Levels,
     Matrix,
+    Scored,
     as_matrix,
+    conformal_p,
+    evidence,
+    mean_evidence,
     on_host,
     row_key,
     rows_repeat_by_nature,
 )
-from giw.support.one_class_svm import one_class_svm, threshold_of, unit_rows
-from giw.support.scores import KNN, Levels, Scored, conformal_p, evidence, mean_evidence
 from giw.support.split import LABEL, SupportSplit
 from giw.tables import Encoder
 
