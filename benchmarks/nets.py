@@ -47,7 +47,7 @@ import nets_ideas
 import support
 from giw.nets.methods import method_named
 from giw.nets.models import build, initialised
-from giw.nets.stack import RIVALS, cuts_and_rests, val_folds, weights_of
+from giw.nets.stack import RIVALS, Trainings, weights_of
 from giw.nets.training import (
     FunctionalNet,
     Method,
@@ -224,8 +224,8 @@ class Fits:
         clock = Clock(self.data[0].x_train.device)
         epochs, drop = round(share * self.config.epochs), round(share * self.config.drop_every)
         cuts = [
-            cuts_and_rests(val_folds(data.y_val, folds, draw), data.y_val.device)
-            for data, draw in zip(self.data, self.draws, strict=True)
+            Trainings(module, data, self.config, draw).cuts(folds)
+            for module, data, draw in zip(self.modules, self.data, self.draws, strict=True)
         ]
         parts = [
             replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest])

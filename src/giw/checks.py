@@ -325,6 +325,12 @@ def check_positive(value: float, name: str) -> float:
     return number
 
 
+def check_share(value: float, name: str) -> None:
+    """A number from 0 to 1."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+
+
 def check_count(value: Any, name: str, *, least: int) -> int:
     """A whole number of at least ``least``, as an int; numpy's come from grids of settings."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

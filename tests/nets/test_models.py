@@ -76,10 +76,10 @@ def test_the_shape_of_x_chooses_the_net(shape, kind):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: model_for((5,), 2), "x_shape is the shape of X"),
+        (lambda: model_for((5,), 2), r"mlp takes X of shape .* or \(n, d\); got \(5,\)"),
         (lambda: model_for((5, 3), 1), "at least two classes"),
         (lambda: build("vgg", (5, 3), 2), "net must be one of"),
-        (lambda: build("resnet18", (5, 3), 2), "resnet18 is for images"),
+        (lambda: build("resnet18", (5, 3), 2), "resnet18 takes X of shape"),
         (lambda: MLP(3, 2, hidden=()), "at least one layer"),
         (lambda: LeNet5(2, channels=2), "1 or 3 channels"),
     ],

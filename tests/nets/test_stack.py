@@ -6,9 +6,8 @@ import torch
 from tests.nets.training.toy import toy_net, toy_tensors
 
 import giw
-from giw.estimators.stack import stratified_folds
 from giw.nets.methods import GIWPlus, method_named
-from giw.nets.stack import RIVALS, Trainings, cuts_and_rests, fit_stack
+from giw.nets.stack import RIVALS, Trainings, fit_stack
 from giw.nets.training import TrainingConfig, pretrain
 
 CONFIG = TrainingConfig(epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.02)
@@ -61,19 +60,21 @@ def test_a_candidate_that_contradicts_left_out_points_gets_no_weight():
     assert (model.predict(Xv) == yv).mean() > 0.9
 
 
-def test_a_left_out_loss_does_not_see_its_own_point():
+def test_a_left_out_loss_does_not_see_its_own_point(monkeypatch):
     data, changed = toy_tensors(n=60, m=12), toy_tensors(n=60, m=12)
-    fold = np.arange(12) % 3
-    changed.y_val[fold == 0] = 1 - changed.y_val[fold == 0]
-    module = toy_net()
-    start = pretrain(module, data, CONFIG)
+    cuts = Trainings(toy_net(), data, CONFIG, 0).cuts(3)
+    monkeypatch.setattr(Trainings, "cuts", lambda *_: cuts)  # other labels would make other folds
+    first, _ = cuts[0]
+    changed.y_val[first] = 1 - changed.y_val[first]
+    start = pretrain(toy_net(), data, CONFIG)
     losses, other = (
-        Trainings(module, d, CONFIG, 0).without_folds(method_named("pooled"), start, fold)[0]
+        Trainings(toy_net(), d, CONFIG, 0).left_out(method_named("pooled"), start, 3, 1.0)[0]
         for d in (data, changed)
     )
-    # labels of fold 0 change its own losses by the label alone: p and 1 - p
-    np.testing.assert_allclose(np.exp(-losses[fold == 0]) + np.exp(-other[fold == 0]), 1, atol=1e-5)
-    assert (np.abs(losses - other)[fold != 0] > 1e-6).all()
+    # labels of the first fold change its own losses by the label alone: p and 1 - p
+    own = first.numpy()
+    np.testing.assert_allclose(np.exp(-losses[own]) + np.exp(-other[own]), 1, atol=1e-5)
+    assert (np.abs(losses - other)[~own] > 1e-6).all()
 
 
 def test_with_too_few_points_to_leave_out_the_prior_weighs():
@@ -132,8 +133,7 @@ def test_a_stack_that_was_killed_goes_on_and_ends_as_an_undisturbed_one(tmp_path
 
 
 def test_every_point_is_left_out_once_and_rests_are_equally_long():
-    fold = stratified_folds(np.zeros(11), 3, np.random.default_rng(0))
-    cuts = cuts_and_rests(fold, torch.device("cpu"))
+    cuts = Trainings(toy_net(), toy_tensors(m=11), CONFIG, 0).cuts(3)
     assert torch.stack([out for out, _ in cuts]).sum(0).tolist() == [1] * 11
     for out, rest in cuts:
         assert len(rest) == 7  # eleven less the largest fold

@@ -31,26 +31,17 @@ from giw.nets.epochs import training_bar
 from giw.nets.inputs import (
     as_net_input,
     center_and_spread,
-    check_labels_not_needed,
     check_same_scale,
     holds_embedding,
     net_for,
     standardised,
 )
-from giw.nets.methods import GIWPlus, method_named
-from giw.nets.stack import RIVALS, Trainings, fit_stack
-from giw.nets.training import (
-    FunctionalNet,
-    Method,
-    Params,
-    Tensors,
-    TrainingConfig,
-    predict_in_blocks,
-)
+from giw.nets.methods import METHODS, GIWPlus, method_named
+from giw.nets.stack import RIVALS, Trainings, fit_stack, logits_of
+from giw.nets.training import Method, Tensors, TrainingConfig
 from giw.support import SupportSplit, SupportSplitter
 
 TABLE_SHARE = 0.5  # of the risk inside that training data carry, on tables
-CHECKPOINT_SECONDS = 1.0  # epochs of a small table take less than a saving
 
 
 class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
@@ -230,10 +221,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.cross_fitted_loss_ = None
         bar: AbstractContextManager[Any] = training_bar() if self.verbose else nullcontext()
         with threads_for(module, data.x_train.device), bar as watch:
-            trainings = Trainings(
-                module, data, config, seed, ranks=ranks, checkpoint=checkpoint,
-                checkpoint_seconds=CHECKPOINT_SECONDS, watch=watch,
-            )  # fmt: skip
+            trainings = Trainings(module, data, config, seed, ranks, checkpoint, watch)
             if self.early_stopping and validates:
                 self.cross_fitted_loss_ = trainings.loss_by_epoch(candidates[0], self.n_folds)
                 config = replace(config, epochs=int(self.cross_fitted_loss_.argmin()) + 1)
@@ -259,8 +247,11 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         # a model of version 0.1 has one net and no weights
         nets = getattr(self, "nets_", {"": self.module_})
         shares = getattr(self, "net_share_", {"": 1.0})
-        parts = [shares[name] * _probabilities(net, points) for name, net in nets.items()]
-        return np.sum(parts, axis=0)
+        device = next(self.module_.parameters()).device
+        with threads_for(self.module_, device):
+            points = points.to(device)
+            parts = [shares[k] * logits_of(net, points).softmax(1) for k, net in nets.items()]
+        return torch.stack(parts).sum(0).cpu().numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each point."""
@@ -295,7 +286,13 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         settings = {"split_on": self.split_on, "splitter": self.splitter} if splits else {}
         method = method_named(self.method, **settings)
         if validates and not labelled:
-            check_labels_not_needed(method)
+            if getattr(method, "needs_val_labels", True):
+                others = [name for name, make in METHODS.items() if not make().needs_val_labels]
+                raise ValueError(
+                    f"method {method.name!r} needs labels of the validation points; pass y_val, or "
+                    f"take a method that needs none ({', '.join(others)}), or "
+                    "giw.ReweightedClassifier, which then weighs by points alone"
+                )
             if self.early_stopping:
                 raise ValueError("early stopping asks validation labels; pass y_val or turn it off")
         if isinstance(method, GIWPlus) and holds_embedding(self.module):
@@ -337,14 +334,14 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             val_labels = class_labels(y_val, len(x_val), "y_val", self)
         weight = torch.from_numpy(row_weights(sample_weight, x))
         kept = weight > 0
-        if not kept.all():
+        if not kept.all():  # without a copy of all images
             x, labels, weight = x[kept], labels[kept.numpy()], weight[kept]
         self.classes_, codes, val_codes = joint_classes(labels, val_labels)
         if y_val is None:
             val_codes = np.zeros(len(x_val), dtype=np.int64)  # nobody looks at them
         # columns of a table come in any unit; a net of the user's own sees them untouched
-        unscaled = torch.zeros(()), torch.ones(())
         own = self.module is not None or x.ndim > 2
+        unscaled = torch.zeros(()), torch.ones(())
         self._center, self._spread = unscaled if own else center_and_spread(x)
         return Tensors(
             standardised(x, self._center, self._spread, "X").to(device),
@@ -355,20 +352,12 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         )
 
 
-def _probabilities(module: nn.Module, x: Tensor) -> NDArray[np.float64]:
-    net = FunctionalNet(module)
-    params: Params = dict(module.named_parameters())
-    device = next(iter(params.values())).device
-    with threads_for(module, device):
-        logits = predict_in_blocks(net, params, x.to(device))
-    return logits.double().softmax(dim=1).cpu().numpy()
-
-
 def _as_numpy(split: SupportSplit) -> SupportSplit:
     """The split in the arrays that scikit-learn's users hold."""
-    values = {field.name: getattr(split, field.name) for field in fields(split)}
-    tensors: dict[str, Any] = {
-        name: v.cpu().numpy() for name, v in values.items() if isinstance(v, Tensor)
-    }
-    p_values = {name: torch.as_tensor(p).cpu().numpy() for name, p in split.p_values.items()}
-    return replace(split, **tensors, p_values=p_values)
+
+    def host(value: Any) -> Any:
+        return value.cpu().numpy() if isinstance(value, Tensor) else value
+
+    held = {field.name: host(getattr(split, field.name)) for field in fields(split)}
+    held["p_values"] = {name: host(p) for name, p in split.p_values.items()}
+    return replace(split, **held)

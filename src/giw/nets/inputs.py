@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from torch import Tensor, nn
 
 from giw.checks import as_array
 from giw.estimators.inputs import in_order_of_fit, is_frame, refuse_dates, table_of
-from giw.nets.methods import METHODS
 from giw.nets.models import model_for
-from giw.nets.training import Method, as_input
+from giw.nets.training import as_input
 from giw.nets.training.batches import seeded_stream
 
 
@@ -25,42 +25,31 @@ def as_net_input(
     """Inputs of a net as floats, or bytes for images; at least one point, of shape ``like``.
 
     Tables go through scikit-learn's checks, which remember the columns' number and names, or
-    compare them where ``like`` says that there were points before. Tensors and images have no
-    columns to name.
+    compare them where ``like`` says that there were points before.
     """
-    bare = isinstance(X, Tensor) or getattr(X, "ndim", 0) > 2
-    if not (isinstance(X, Tensor) and X.dtype == torch.uint8 and X.device.type != "meta"):
-        X = table_of(X, name)  # bytes of images stay on their device
-    shape = tuple(X.shape)
-    bare = bare or len(shape) > 2
+    X = table_of(X, name)
+    shape, image = tuple(X.shape), X.ndim > 2
     if like is not None and shape[:1] == (0,):
         way = "at least one point" if name == "X" else f"{name}=None"
         raise ValueError(f"{name} has no rows; pass {way}")
     # of a table that comes to predict, scikit-learn has words of its own that others look for
-    if like is not None and shape[1:] and shape[1:] != like and (bare or name != "X"):
+    if like is not None and shape[1:] and shape[1:] != like and (image or name != "X"):
         raise ValueError(
             f"points of {name} have shape {shape[1:]}, the training points have {like}; both need "
             "the same columns in the same order"
         )
-    if bare:
-        images = getattr(X, "dtype", None) in (np.uint8, torch.uint8) and X.ndim == 4
-        x = torch.as_tensor(X) if isinstance(X, Tensor) and images else _as_tensor(
-            np.asarray(X) if images else as_array(X, name)
-        )  # fmt: skip
-        if x.ndim < 2 or 0 in x.shape:
-            raise ValueError(
-                f"{name} must have shape (n, d) or (n, channels, height, width) and hold at least "
-                f"one point, got {tuple(x.shape)}"
-                + ("; reshape(-1, 1) makes one column" * (x.ndim == 1))
-            )
+    if image:
+        if 0 in shape:
+            raise ValueError(f"{name} must hold at least one point, got shape {shape}")
+        values = X if X.dtype == np.uint8 and X.ndim == 4 else as_array(X, name)
         if like is None:
-            estimator.n_features_in_ = int(x[0].numel())
+            estimator.n_features_in_ = prod(shape[1:])
     else:
         refuse_dates(X, name, estimator)
         X = in_order_of_fit(estimator, X) if like is not None else X
         try:
             table = validate_data(estimator, X, reset=like is None, ensure_all_finite=False)
-            x = _as_tensor(as_array(table, name))
+            values = as_array(table, name)
         except (TypeError, ValueError):
             kinds = dict(X.dtypes) if is_frame(X) else {}
             text = [c for c, kind in kinds.items() if getattr(kind, "kind", "O") not in "biuf"]
@@ -70,10 +59,6 @@ def as_net_input(
                 f"{name}: columns {text[:5]!r} do not hold numbers; encode text and categories "
                 "first, for example with sklearn.preprocessing.OneHotEncoder"
             ) from None
-    return x.cpu()
-
-
-def _as_tensor(values: Any) -> Tensor:
     # negative strides and arrays that are read-only are legal in numpy and not in torch
     return torch.from_numpy(np.require(values, requirements=["C", "W"]))
 
@@ -114,17 +99,6 @@ def check_same_scale(x: Tensor, other: Tensor, names: tuple[str, str]) -> None:
                 f"{name} holds bytes, which are divided by 255, and {its} floats up to "
                 f"{float(floats.max()):g}; divide those by 255, or pass bytes in both"
             )
-
-
-def check_labels_not_needed(method: Method) -> None:
-    """Refuse unlabelled validation points where a method learns from their labels."""
-    if getattr(method, "needs_val_labels", True):
-        others = [name for name, make in METHODS.items() if not make().needs_val_labels]
-        raise ValueError(
-            f"method {method.name!r} needs labels of the validation points; pass y_val, or take a "
-            f"method that needs none ({', '.join(others)}), or giw.ReweightedClassifier, which "
-            "then weighs by points alone"
-        )
 
 
 def net_for(module: nn.Module | None, x: Tensor, classes: int, seed: int) -> nn.Module:

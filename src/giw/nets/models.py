@@ -184,52 +184,32 @@ class ResNet18(nn.Module):
 def model_for(
     x_shape: Sequence[int], n_classes: int, *, random_state: RandomState = None
 ) -> nn.Module:
-    """The net that suits the shape of ``X``.
+    """The net that suits the shape of ``X``, (n, d) or (n, channels, height, width).
 
     Flat points and images below 16 × 16 pixels get an :class:`MLP`, larger grey or colour images
     a :class:`LeNet5`. :class:`ResNet18` is never chosen by itself, because of its cost.
-
-    Parameters
-    ----------
-    x_shape : sequence of int
-        Shape of ``X`` with the number of points first: (n, d) or (n, channels, height, width).
-    n_classes : int
-    random_state : int, generator or None
-        Seeds the initial parameters; torch's global seed is left alone.
+    ``random_state`` seeds the initial parameters; torch's global seed is left alone.
     """
-    shape = tuple(int(size) for size in x_shape)
-    if len(shape) < 2 or min(shape[1:]) < 1:
-        raise ValueError(
-            f"x_shape is the shape of X, (n, d) or (n, channels, height, width); got {shape}"
-        )
-    point = shape[1:]
-    image = len(point) == 3 and point[0] in (1, 3) and min(point[1:]) >= SMALL_SIDE
-    name = "lenet5" if image else "mlp"
-    return build(name, shape, n_classes, random_state=random_state)
+    point = tuple(x_shape[1:])
+    image = len(point) == 3 and point[0] in WIDTHS and min(point[1:]) >= SMALL_SIDE
+    return build("lenet5" if image else "mlp", x_shape, n_classes, random_state=random_state)
 
 
 def build(
     name: str, x_shape: Sequence[int], n_classes: int, *, random_state: RandomState = None
 ) -> nn.Module:
-    """A net by name, sized for ``X`` of shape ``x_shape``.
-
-    Parameters
-    ----------
-    name : str
-        One of ``giw.nets.models.KINDS``.
-    x_shape, n_classes, random_state
-        As in :func:`model_for`.
-    """
+    """A net by name, one of ``giw.nets.models.KINDS``, sized for ``X`` of shape ``x_shape``."""
     if name not in KINDS:
         raise ValueError(f"net must be one of {', '.join(KINDS)}, got {name!r}")
     if n_classes < 2:
         raise ValueError(f"a classifier needs at least two classes, got {n_classes}")
-    if name != "mlp" and len(x_shape) != 4:
+    if len(x_shape) < 2 or (name != "mlp" and len(x_shape) != 4):
         raise ValueError(
-            f"{name} is for images, (n, channels, height, width); got X of shape {tuple(x_shape)}"
+            f"{name} takes X of shape (n, channels, height, width)"
+            f"{' or (n, d)' * (name == 'mlp')}; got {tuple(x_shape)}"
         )
     first = prod(x_shape[1:]) if name == "mlp" else x_shape[1]  # numbers per point, or channels
-    given = {"in_features" if name == "mlp" else "channels": first, "n_classes": n_classes}
+    given = {"in_features" if name == "mlp" else "channels": int(first), "n_classes": n_classes}
     return initialised(lambda: KINDS[name](**given), random_state)
 
 

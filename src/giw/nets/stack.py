@@ -35,32 +35,21 @@ from giw.nets.training import (
     train_trials,
 )
 
-RIVALS = ("pooled_plus", "pretrain_val", "train_only")
-ONE_SAMPLE = ("pretrain_val", "train_only", "pretrained")
 BLIND = "train_only"  # no validation point reaches it: one training judges it and is kept
+ONE_SAMPLE = ("pretrain_val", BLIND)
+RIVALS = ("pooled_plus", *ONE_SAMPLE)
 LEAST_WEIGHT = 0.05  # a candidate below it is not trained again: it moves no probability by more
+CHECKPOINT_SECONDS = 1.0  # epochs of a small table take less than a saving
 
 
 @dataclass(frozen=True)
 class NetStack:
-    """Nets and their weights in the mean of probabilities.
+    """Nets and their weights in the mean of probabilities."""
 
-    Attributes
-    ----------
-    weight : dict of str to float
-        Of every candidate, zero where it was left out; they sum to one.
-    left_out_loss : dict of str to float
-        Mean log-loss of validation points under nets that were trained without them.
-    records : dict of str to TrainingRecord
-        Of the candidates with a weight, trained on all points.
-    fold_nets : dict of str to list of torch.nn.Module
-        Of the same candidates, the nets that were trained without a fold.
-    """
-
-    weight: dict[str, float]
-    left_out_loss: dict[str, float]
-    records: dict[str, TrainingRecord]
-    fold_nets: dict[str, list[nn.Module]] = field(default_factory=dict)
+    weight: dict[str, float]  # of every candidate, zero where it was left out; they sum to one
+    left_out_loss: dict[str, float]  # mean log-loss of validation points under nets without them
+    records: dict[str, TrainingRecord]  # of candidates with a weight, trained on all points
+    fold_nets: dict[str, list[nn.Module]] = field(default_factory=dict)  # without a fold each
 
     def shares(self) -> dict[str, tuple[nn.Module, float]]:
         """Every net by name, with its weight in the mean of probabilities.
@@ -99,7 +88,6 @@ class Trainings:
     random_state: int
     ranks: dist.ProcessGroup | None = None
     checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_seconds: float = 0.0
     watch: Callable[[TrainingConfig, str], OnEpoch] | None = None
 
     def seen_as(self, name: str) -> OnEpoch | None:
@@ -112,7 +100,7 @@ class Trainings:
             method, self.module, self.data, self.config, random_state=self.random_state,
             pretrained=start, on_epoch=self.seen_as(method.name), ranks=self.ranks,
             checkpoint=self._file("" if start is None else f".{method.name}"),
-            checkpoint_seconds=self.checkpoint_seconds,
+            checkpoint_seconds=CHECKPOINT_SECONDS,
         )  # fmt: skip
 
     def loss_by_epoch(self, method: Method, folds: int) -> NDArray[np.float64]:  # (epochs,)
@@ -121,61 +109,57 @@ class Trainings:
         Every fold of them is left out in turn: it neither joins, nor steers, nor enters the split
         of the net that is judged on it.
         """
-        data, total = self.data, np.zeros(self.config.epochs)
-        m = len(data.y_val)
+        data, m = self.data, len(self.data.y_val)
         if not 2 <= folds <= m:
             raise ValueError(
                 "early stopping leaves out validation points in turn and needs n_folds from 2 to "
                 f"their number, got n_folds={folds} and {m} points; or turn it off"
             )
-        fold = val_folds(data.y_val, folds, self.random_state)
-        for k in range(folds):
-            out = torch.as_tensor(fold == k, device=data.y_val.device)
+        total = np.zeros(self.config.epochs)
+        for k, (out, rest) in enumerate(self.cuts(folds)):
             # to a training run, the points left out are the test data
-            rest = replace(
-                data, x_val=data.x_val[~out], y_val=data.y_val[~out],
-                x_test=data.x_val[out], y_test=data.y_val[out],
-            )  # fmt: skip
-            record = train(
-                method, self.module, rest, self.config, random_state=self.random_state,
-                ranks=self.ranks,
-                on_epoch=self.seen_as(fold_name(method.name, k)),
-            )  # fmt: skip
+            part = replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest],
+                           x_test=data.x_val[out], y_test=data.y_val[out])  # fmt: skip
+            record = train(method, self.module, part, self.config, ranks=self.ranks,
+                           random_state=self.random_state,
+                           on_epoch=self.seen_as(fold_name(method.name, k)))  # fmt: skip
             total += record.history["test_loss"] * int(out.sum())
         return total / m
 
-    def shorter(self, share: float) -> Trainings:
-        """The same with a share of the epochs, and the rate falling as much sooner."""
-        epochs, drop = self.config.epochs, self.config.drop_every
-        return replace(
-            self,
-            config=replace(
-                self.config,
-                epochs=max(1, round(share * epochs)),
-                decay_every=max(1, round(share * drop)),
-            ),
-        )
-
-    def without_folds(
-        self, method: Method, start: Pretrained, fold: NDArray[np.int64]
+    def left_out(
+        self, method: Method, start: Pretrained, folds: int, share: float
     ) -> tuple[NDArray[np.float64], list[nn.Module]]:
         """Log-loss of each validation point, (m,), under the net that was trained without its fold.
 
-        And these nets.
+        And these nets, which are trained for a share of the epochs, the rate falling as much
+        sooner.
         """
-        data = self.data
-        cuts = cuts_and_rests(fold, data.y_val.device)
+        data, cuts = self.data, self.cuts(folds)
         parts = [replace(data, x_val=data.x_val[rest], y_val=data.y_val[rest]) for _, rest in cuts]
-        names = [fold_name(method.name, k) for k in range(len(parts))]
+        whole = self.config
+        epochs, drop = (max(1, round(share * e)) for e in (whole.epochs, whole.drop_every))
+        shorter = replace(self, config=replace(whole, epochs=epochs, decay_every=drop))
         records = train_trials(
-            method, [copy.deepcopy(self.module) for _ in parts], parts, self.config,
+            method, [copy.deepcopy(self.module) for _ in parts], parts, shorter.config,
             [self.random_state] * len(parts), pretrained=[start] * len(parts),
-            on_epoch=lambda k: self.seen_as(names[k]),
+            on_epoch=lambda k: shorter.seen_as(fold_name(method.name, k)),
             checkpoint=self._file(f".{method.name}.left_out"),
-            checkpoint_seconds=self.checkpoint_seconds,
+            checkpoint_seconds=CHECKPOINT_SECONDS,
         )  # fmt: skip
         nets = [record.module for record in records]
         return losses_under(nets, data, [out for out, _ in cuts]), nets
+
+    def cuts(self, folds: int) -> list[tuple[Tensor, Tensor]]:
+        """For each fold which validation points are left out, (m,) of bool, and rows of the rest.
+
+        Classes are in even shares. Nets side by side need as many points each, so all rests are as
+        long as the shortest: of folds that differ by one, one point is not missed.
+        """
+        y_val, generator = self.data.y_val, np.random.default_rng(self.random_state)
+        fold = torch.as_tensor(stratified_folds(y_val.cpu().numpy(), folds, generator))
+        size = len(fold) - int(fold.bincount().max())
+        outs = [(fold == k).to(y_val.device) for k in range(folds)]
+        return [(out, (~out).nonzero()[:size, 0]) for out in outs]
 
     def _file(self, ending: str) -> str | None:
         return None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}{ending}"
@@ -209,36 +193,26 @@ def fit_stack(
     )  # fmt: skip
     loss = {candidate.name: np.empty(0) for candidate in candidates}
     if len(data.y_val) >= 2 * folds:
-        fold = val_folds(data.y_val, folds, trainings.random_state)
-        shorter = trainings.shorter(share)
-        everyone = torch.ones_like(data.y_val, dtype=torch.bool)
         for candidate in candidates:
             name = candidate.name
             if name == BLIND:
                 records[name] = trainings.alone(candidate, start)
+                everyone = torch.ones_like(data.y_val, dtype=torch.bool)
                 loss[name] = losses_under([records[name].module], data, [everyone])
             else:
-                loss[name], fold_nets[name] = shorter.without_folds(candidate, start, fold)
+                loss[name], fold_nets[name] = trainings.left_out(candidate, start, folds, share)
     weight = weights_of(loss)
     for candidate in candidates:
         if weight[candidate.name] > 0 and candidate.name not in records:
             records[candidate.name] = trainings.alone(candidate, start)
     means = {name: float(losses.mean()) for name, losses in loss.items() if losses.size}
-    kept = [name for name in weight if weight[name] > 0]
-    return NetStack(
-        weight, means, {name: records[name] for name in kept},
-        {name: fold_nets[name] for name in kept if name in fold_nets},
-    )  # fmt: skip
+    kept = {name: records[name] for name in weight if weight[name] > 0}
+    return NetStack(weight, means, kept, fold_nets)
 
 
 def fold_name(method: str, k: int) -> str:
     """What the net is called that a method trains without a fold."""
     return f"{method} without fold {k + 1}"
-
-
-def val_folds(y_val: Tensor, folds: int, random_state: int) -> NDArray[np.int64]:  # (m,)
-    """The fold of each validation point, classes in even shares."""
-    return stratified_folds(y_val.cpu().numpy(), folds, np.random.default_rng(random_state))
 
 
 def weights_of(
@@ -272,18 +246,11 @@ def losses_under(
     """Loss of the validation points of each fold under the net of that fold."""
     found = torch.zeros(len(data.y_val), dtype=torch.float64, device=data.y_val.device)
     for module, out in zip(modules, outs, strict=True):
-        net = FunctionalNet(module)
-        logits = predict_in_blocks(net, net.params(), data.x_val[out])
-        found[out] = sample_losses(logits.double(), data.y_val[out])
+        found[out] = sample_losses(logits_of(module, data.x_val[out]), data.y_val[out])
     return found.cpu().numpy()
 
 
-def cuts_and_rests(fold: NDArray[np.int64], device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """For each fold which points are left out, (m,) of bool, and the rows of the rest.
-
-    Nets side by side need as many points each, so all rests are as long as the shortest: of folds
-    that differ by one, one point is not missed.
-    """
-    size = len(fold) - int(np.bincount(fold).max())
-    outs = [torch.as_tensor(fold == k, device=device) for k in range(int(fold.max()) + 1)]
-    return [(out, (~out).nonzero()[:size, 0]) for out in outs]
+def logits_of(module: nn.Module, x: Tensor) -> Tensor:
+    """Logits of a net in evaluation mode, in double precision."""
+    net = FunctionalNet(module)
+    return predict_in_blocks(net, net.params(), x).double()

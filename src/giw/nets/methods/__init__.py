@@ -1,11 +1,10 @@
 """Ways to train a net on two samples, by name."""
 
 from giw.nets.methods.alignment import CCSA, DANN
-from giw.nets.methods.baselines import Pooled, PooledPlus, PretrainVal, TrainOnly, ValOnly
-from giw.nets.methods.diw import DIW, RDIW, GIWUnsplit
-from giw.nets.methods.giw import GIW
-from giw.nets.methods.giw_plus import GIWPlus
+from giw.nets.methods.giw import DIW, GIW, RDIW, GIWUnsplit
+from giw.nets.methods.giw_plus import GIWPlus, PooledPlus
 from giw.nets.methods.meta_gradient import MWNet, Reweight
+from giw.nets.methods.plain import Pooled, PretrainVal, TrainOnly, ValOnly
 from giw.nets.training import Method
 
 METHODS: dict[str, type] = {

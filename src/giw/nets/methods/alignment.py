@@ -8,11 +8,9 @@ validation point j,
           \underset{y_i = y_j}{\rm mean}\ \tfrac12 \lVert z_i - z_j \rVert^2 +
           \underset{y_i \ne y_j}{\rm mean}\ \tfrac12 \max(0, M - \lVert z_i - z_j \rVert)^2 \Big) .
 
-Same class: pulled together. Other class: pushed apart, up to a margin. :math:`\gamma` = 0.25 and
-margin 1 are those of the authors' released code. As there, the classifier is fitted to both sets in
-equal parts; the paper's formula has the training set alone, which is ``val_share=0``. The
-authors draw three unlike pairs for each like pair; here all pairs count and the two means are taken
-apart, so that many classes do not drown the pull in pushes.
+Same class: pulled together. Other class: pushed apart, up to a margin. The authors draw three
+unlike pairs for each like pair; here all pairs count and the two means are taken apart, so that
+many classes do not drown the pull in pushes.
 
 *DANN* plays
 
@@ -22,10 +20,8 @@ apart, so that many classes do not drown the pull in pushes.
 
 A domain classifier :math:`d_\psi` learns to tell training from validation points; the net learns to
 make it fail. Both move by one gradient: the classifier sees z through a layer that is the identity
-forwards and turns the gradient round on the way back. From Ganin et al.: :math:`\lambda = 2 / (1 +
-e^{-10 p}) - 1` at share p of training done, one hidden layer of 100 in the domain classifier (their
-MNIST net); its learning rate is that of the net (5e-4 in the GIW paper). Labels of validation
-points are not used: domain adaptation without labels is what the method is for.
+forwards and turns the gradient round on the way back. :math:`\lambda = 2 / (1 + e^{-10 p}) - 1` at
+share p of training done. Labels of validation points are not used.
 
 References
 ----------
@@ -42,7 +38,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from giw.checks import check_positive
+from giw.checks import check_positive, check_share
 from giw.nets.methods.plain import Perceptron, PlainMethod
 from giw.nets.training import Batch, Evidence, Losses, Net, Params, StepLoss, hidden_of_both
 from giw.objective.risks import contrast
@@ -61,7 +57,7 @@ class CCSA(PlainMethod):
         Distance beyond which points of different classes are left alone; unit-norm points
         after ReLU are at most √2 apart.
     val_share : float, default=0.5
-        Weight of the validation points in the loss of the classifier.
+        Weight of the validation points in the loss of the classifier; 0 in the paper's formula.
     """
 
     name: ClassVar[str] = "ccsa"
@@ -71,10 +67,9 @@ class CCSA(PlainMethod):
 
     def __post_init__(self) -> None:
         """Refuse a share that is none and a margin that never pushes."""
-        if not 0 <= self.gamma <= 1:
-            raise ValueError(f"gamma is a share and lies between 0 and 1, got {self.gamma}")
+        check_share(self.gamma, "gamma")
         check_positive(self.margin, "margin")
-        check_share(self.val_share)
+        check_share(self.val_share, "val_share")
 
     def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """Classification plus alignment."""
@@ -112,7 +107,7 @@ class DANN(PlainMethod):
         """Refuse settings under which nothing is learnt."""
         if not self.strength >= 0:
             raise ValueError(f"strength must not be negative, got {self.strength}")
-        check_share(self.val_share)
+        check_share(self.val_share, "val_share")
         check_positive(self.width, "width")
         check_positive(self.learning_rate, "learning_rate")
 
@@ -134,12 +129,6 @@ class DANN(PlainMethod):
         domain = softplus(train_d).mean() + softplus(-val_d).mean()
         fit = classification(both, self.val_share)
         return fit + domain, state, {"domain_loss": domain}
-
-
-def check_share(val_share: float) -> None:
-    """Refuse a weight of validation points that is no share of one."""
-    if not 0 <= val_share <= 1:
-        raise ValueError(f"val_share lies between 0 and 1, got {val_share}")
 
 
 def classification(losses: Losses, val_share: float) -> Tensor:

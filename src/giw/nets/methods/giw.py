@@ -1,16 +1,27 @@
-r"""GIW: generalized importance weighting (Fang, Lu, Niu and Sugiyama, NeurIPS 2023).
+r"""GIW [1]_, and importance weighting without its split: DIW [2]_, R-DIW [3]_ and unsplit GIW.
 
 .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - s_j) \ell_j , \qquad
           w \approx p(z \mid s = 1) / p_{\rm tr}(z)
 
-The validation data are split once, on the pretrained and frozen net, into points inside the
-training support (s = 1) and outside it (s = 0). In every step, weights match the training
-batch to the inside points (dynamic importance weighting); outside points join training as
-they are. :math:`\alpha` is the mean of s over all validation data.
+*GIW* splits the validation data once, on the pretrained and frozen net, into points inside the
+training support (s = 1) and outside it (s = 0). In every step, weights match the training batch to
+the inside points by kernel mean matching; outside points join training as they are. :math:`\alpha`
+is the mean of s over all validation data.
 
-Two ways to split: calibrated (the default, right on validation data that the training set
-does not contain) and the paper's one-class SVM with either of its published thresholds,
-``splitter=SupportSplitter(scorer="osvm", threshold="text")``, on the hidden layer.
+Without a split all validation points are matched. *DIW* descends the first term alone; *unsplit
+GIW*, the paper's GIW under class-prior shift, is half of it and half the mean validation loss.
+*R-DIW* is DIW with :math:`w \approx p_{\rm val}(z) / (\eta\, p_{\rm val}(z) + (1 - \eta)\, p_{\rm
+tr}(z))` by RuLSIF, which never exceeds :math:`1 / \eta` and exists outside the training support
+too; where its constants come from is in docs/methods.md.
+
+References
+----------
+.. [1] Fang, Lu, Niu and Sugiyama, Generalizing importance weighting to a universal solver for
+       distribution shift problems, NeurIPS 2023.
+.. [2] Fang, Lu, Niu and Sugiyama, Rethinking importance weighting for deep learning under
+       distribution shift, NeurIPS 2020.
+.. [3] Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, Relative density-ratio estimation for robust
+       distribution comparison, NeurIPS 2011.
 """
 
 from __future__ import annotations
@@ -23,6 +34,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
+from giw.checks import check_share
 from giw.nets.methods.plain import PlainMethod
 from giw.nets.training import (
     Batch,
@@ -34,7 +46,14 @@ from giw.nets.training import (
     check_representation,
     losses_of_both,
 )
-from giw.objective import DynamicWeights, Weigh, effective_share, generalized_risk
+from giw.objective import (
+    DynamicRelativeWeights,
+    DynamicWeights,
+    Weigh,
+    effective_share,
+    generalized_risk,
+    weighted_risk,
+)
 from giw.support import SupportSplit, SupportSplitter
 from giw.support.splitter import EMBEDDING
 
@@ -57,7 +76,8 @@ class GIW(PlainMethod):
         paper; "input" the inputs alone. Where fewer than 100 training rows were kept from the net,
         "auto" is the inputs.
     splitter : SupportSplitter, optional
-        How the validation data are split; calibrated nearest neighbours if not given.
+        How the validation data are split; calibrated nearest neighbours if not given. The paper's
+        is ``SupportSplitter(scorer="osvm", threshold="text")``.
     weigh : DynamicWeights
         How weights are estimated.
     level : float, default=0.05
@@ -83,7 +103,7 @@ class GIW(PlainMethod):
                 f"split_on must be one of {', '.join(SPLIT_ON)}, got {self.split_on!r}"
             )
 
-    def split(self, evidence: Evidence) -> SupportSplit:
+    def split(self, evidence: Evidence) -> SupportSplit | None:
         """Split the validation points, calibrated on training rows the net was not fitted to.
 
         The inputs alone were fitted to nothing, and every row is left out in turn.
@@ -134,3 +154,50 @@ def _representations(
     if embed is not None:
         found[EMBEDDING] = torch.as_tensor(embed(x)).to(x.device)
     return found
+
+
+@dataclass(frozen=True)
+class DIW(PlainMethod):
+    """Importance weighting; validation points steer the weights only.
+
+    Parameters
+    ----------
+    representation, weigh
+        As in :class:`GIW`.
+    alpha : float, default=1.0
+        Share of the weighted training loss; the rest is the validation loss.
+    """
+
+    name: ClassVar[str] = "diw"
+    representation: str = "loss"
+    weigh: Weigh = field(default_factory=DynamicWeights)
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse unknown representations, and shares that are none."""
+        check_representation(self.representation)
+        check_share(self.alpha, "alpha")
+
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """The two risks, mixed."""
+        losses = losses_of_both(net, params, batch, representation=self.representation)
+        weight = self.weigh(losses.train_z, losses.val_z)  # (n,)
+        risk = self.alpha * weighted_risk(losses.train, weight)
+        risk = risk + (1 - self.alpha) * losses.val.mean()
+        return risk, state, {"effective_share": effective_share(weight)}
+
+
+@dataclass(frozen=True)
+class RDIW(DIW):
+    """Importance weighting with bounded, relative weights; parameters as in :class:`DIW`."""
+
+    name: ClassVar[str] = "r_diw"
+    weigh: Weigh = field(default_factory=DynamicRelativeWeights)
+
+
+@dataclass(frozen=True)
+class GIWUnsplit(DIW):
+    """Weighted training data and all validation data in equal parts; parameters as :class:`DIW`."""
+
+    name: ClassVar[str] = "giw_unsplit"
+    alpha: float = 0.5

@@ -22,18 +22,14 @@ This is the generalized risk of :mod:`giw.nets.methods.giw` with four things cha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import log
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from giw.nets.images import (
-    MOVES,
-    are_images,
-    even_uniforms,
-    jittered,
-    moved_images,
-)
+from giw.checks import check_share
+from giw.nets.images import warp
 from giw.nets.methods.giw import GIW
 from giw.nets.training import (
     Batch,
@@ -52,6 +48,9 @@ from giw.objective.risks import contrast
 from giw.support import SupportSplit
 
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart
+MOVES = 6  # numbers that move an image
+ANGLE, STRETCH, SHEAR, SHIFT = 0.26, 1.2, 0.2, 0.1  # radians, factor, slope, half sides
+SMALLEST_SIDE = 16  # below this a moved image is a blurred one
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,7 @@ class GIWPlus(GIW):
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         super().__post_init__()
-        if not 0 <= self.train_share <= 1:
-            raise ValueError(f"train_share must lie between 0 and 1, got {self.train_share}")
+        check_share(self.train_share, "train_share")
         if not self.copies >= 1:
             raise ValueError(f"copies must be at least 1, got {self.copies}")
         for name in ("noise", "align"):
@@ -118,20 +116,16 @@ class GIWPlus(GIW):
         """The tempered generalized risk of one step."""
         n, m = len(batch.y), len(batch.y_val)
         x = as_input(batch.x)
-        copies, phase = self._copies(state, x, as_input(batch.x_val))
+        copies, phase = self._copies(state.phase, x, as_input(batch.x_val))
         y_copies = batch.y_val.repeat(len(copies) // m)  # (K m,)
-        both, hidden = torch.cat([x, copies]), None
-        if self.align > 0:
-            logits, hidden = net.with_hidden(params, both)
-        else:
-            logits = net(params, both)
+        logits, hidden = net.with_hidden(params, torch.cat([x, copies]))
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
         copy_loss = sample_losses(logits[n:], y_copies)  # (K m,)
         weight = self._weights(state, batch, train_loss, copy_loss[:m])
         inside, alpha = self._shares(batch)
         val_loss = copy_loss.view(-1, m).mean(0)  # (m,)
         risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
-        if hidden is not None:
+        if self.align > 0:
             pull, push = contrast(
                 hidden[:n].float(),
                 hidden[n:].float(),
@@ -145,30 +139,6 @@ class GIWPlus(GIW):
     def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What training data carry of each validation point's risk, (m,), and of all, ()."""
         return self.train_share * batch.inside, self.train_share * batch.alpha
-
-    @torch.no_grad()
-    def _copies(self, state: PlusState, x: Tensor, x_val: Tensor) -> tuple[Tensor, Tensor]:
-        """Copies of the validation points, (K m, ...), and the phase after them.
-
-        One round after the other, of which the first is as it is where there are more.
-        """
-        n, m = len(x), len(x_val)
-        jittering = self.noise > 0 and not are_images(x_val)
-        # where a step has no room for a second round, points are many, and none is moved
-        moving = are_images(x_val) and n >= 2 * m
-        rounds = max(1, min(self.copies, n // m)) if jittering or moving else 1
-        plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
-        uniform, phase = even_uniforms(state.phase, rounds * m)  # (K m, 7)
-        uniform = uniform[plain:]
-        copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
-        if moving:
-            copied = moved_images(copied, uniform[:, :MOVES])
-        if jittering:
-            # batches come in random order, so that neighbours are random pairs
-            row = torch.arange(plain, rounds * m, device=x.device)
-            one, other = x[(row + 1) % n], x[(row + 2) % n]
-            copied = jittered(copied, one, other, self.noise * uniform[:, MOVES])
-        return torch.cat([x_val[:plain], copied]), phase
 
     @torch.no_grad()
     def _weights(
@@ -187,6 +157,60 @@ class GIWPlus(GIW):
             classes = members(batch.y, len(state.class_ratio))
             return with_class_shares(weight, classes, state.class_ratio)
 
+    @torch.no_grad()
+    def _copies(self, phase: Tensor, x: Tensor, x_val: Tensor) -> tuple[Tensor, Tensor]:
+        """Copies of the validation points, (K m, ...), and the phase after them.
+
+        One round after the other, of which the first is as it is where there are more.
+        """
+        n, m = len(x), len(x_val)
+        images = x_val.ndim == 4 and x_val.shape[2] == x_val.shape[3] >= SMALLEST_SIDE
+        # where a step has no room for a second round, points are many, and no image is moved
+        if not (n >= 2 * m if images else self.noise > 0):
+            return x_val, phase
+        rounds = max(1, min(self.copies, n // m))
+        plain = m if rounds > 1 else 0  # a single round is all there is to regularise with
+        uniform, phase = even_uniforms(phase, rounds * m)  # (K m, 7)
+        uniform = uniform[plain:]
+        copied = x_val.repeat(rounds, *[1] * (x_val.ndim - 1))[plain:]
+        if images:
+            copied = moved_images(copied, uniform)
+        else:
+            # batches come in random order, so that neighbours are random pairs
+            row = torch.arange(plain, rounds * m, device=x.device)
+            copied = jittered(copied, x[(row + 1) % n] - x[(row + 2) % n],
+                              self.noise * uniform[:, MOVES])  # fmt: skip
+        return torch.cat([x_val[:plain], copied]), phase
+
+
+@dataclass(frozen=True)
+class PooledPlus(GIWPlus):
+    """GIW+ without weights, and with every membership one half: Pooled with copies and alignment.
+
+    Parameters
+    ----------
+    copies, noise, align, train_share
+        As in :class:`GIWPlus`; its other parameters have no effect here.
+    """
+
+    name: ClassVar[str] = "pooled_plus"
+
+    def split(self, evidence: Evidence) -> SupportSplit | None:
+        """No split."""
+        return None
+
+    def state(self, evidence: Evidence, split: SupportSplit | None) -> PlusState:
+        """Where the numbers for copies start."""
+        return replace(super().state(evidence, split), class_ratio=None)
+
+    def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        return torch.full_like(batch.inside, 0.5), torch.full_like(batch.alpha, 0.5)
+
+    def _weights(
+        self, state: PlusState, batch: Batch, train_loss: Tensor, val_loss: Tensor
+    ) -> Tensor:
+        return torch.ones_like(train_loss).detach()
+
 
 def _class_ratio(evidence: Evidence, inside: Tensor) -> Tensor:
     """Ratio of class shares, inside points over training points, shrunk as far as it is noise."""
@@ -198,3 +222,45 @@ def _class_ratio(evidence: Evidence, inside: Tensor) -> Tensor:
     if evidence.weight is not None:
         train_share = evidence.weight.float() @ of_train / evidence.weight.sum()
     return class_ratio(members(evidence.y_val, n_classes), inside, train_share)
+
+
+def even_uniforms(phase: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    r"""Numbers of copies, (count, d), evenly spread over the cube, and the phase after them, (d,).
+
+    They come from the additive recurrence :math:`u_{j+1} = \{u_j + a\}` with powers of the root of
+    :math:`x^{d + 1} = x + 1`, upside down: the same on every device, and all its state is a point.
+    """
+    d, root = phase.shape[-1], 1.5
+    for _ in range(60):
+        root = (1 + root) ** (1 / (d + 1))
+    # computed where it is needed: a copy from the host could not be captured in a CUDA graph
+    power = torch.arange(1, d + 1, dtype=torch.float64, device=phase.device)
+    step = (torch.pow(root, -power) % 1).to(phase.dtype)
+    ahead = torch.arange(1, count + 1, dtype=phase.dtype, device=phase.device)
+    points = (phase + ahead[:, None] * step) % 1
+    return points, points[-1]
+
+
+def moved_images(x: Tensor, uniform: Tensor) -> Tensor:
+    """Turn, stretch, shear and shift each image by its own numbers.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, channels, side, side)
+    uniform : Tensor of shape (n, MOVES or more)
+        Between 0 and 1; one half moves nothing.
+    """
+    u = 2 * uniform - 1  # (n, 6)
+    cos, sin = (ANGLE * u[:, 0]).cos(), (ANGLE * u[:, 0]).sin()
+    wide, high = (log(STRETCH) * u[:, 1]).exp(), (log(STRETCH) * u[:, 2]).exp()
+    shear = SHEAR * u[:, 3]
+    # rotation times shear times stretch, written out
+    linear = torch.stack(
+        [cos * wide, (cos * shear - sin) * high, sin * wide, (sin * shear + cos) * high], -1
+    ).unflatten(-1, (2, 2))
+    return warp(x, torch.cat([linear, SHIFT * u[:, 4:6, None]], -1))
+
+
+def jittered(x: Tensor, direction: Tensor, amount: Tensor) -> Tensor:
+    """Noise along the data: each point plus its amount of a difference of two others."""
+    return x + amount.reshape(-1, *[1] * (x.ndim - 1)) * direction

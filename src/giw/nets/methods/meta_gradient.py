@@ -19,14 +19,10 @@ one, or are all zero where no point helps. No constants: :math:`\rho` cancels.
 :math:`V_\phi` learns which weight a loss value deserves: the one with which the next step helps
 the validation data most. Its gradient is exact, :math:`-\frac{\rho}{n} \sum_i \nabla_\phi
 V_\phi(\ell_i)\, \nabla \ell_i(\theta)^\top \nabla L_{\rm val}(\hat\theta)`, with both inner
-gradients at hand before it is taken. From the authors' released code: one hidden layer of 100,
-sigmoid output, Adam with learning rate 1e-3 and weight decay 1e-4 for :math:`\phi`, :math:`\rho` =
-0.1 (their first learning rate; Adam hardly feels it as a scale of the gradient, so it mostly says
-how far ahead the validation loss is looked at). One departure: net and weighting net move at once,
-so a step uses the weights of :math:`\phi` before its own update, where the authors use those after
-it. The weights of a batch are divided by their mean in both steps, as the authors' later script
-does. Their first release does not (``normalise=False``): where few points deserve weight, its mean
-goes towards zero, and with it the loss; weight decay stays as it is and takes over.
+gradients at hand before it is taken. Constants are those of the authors' code. One departure: net
+and weighting net move at once, so a step uses the weights of :math:`\phi` before its own update,
+where the authors use those after it. Weights of a batch are divided by their mean in both steps, as
+in their later script; without that, their mean goes towards zero where few points deserve weight.
 
 Validation points steer the weights and are not trained on.
 

@@ -1,15 +1,30 @@
-"""What methods have in common: nothing of their own and no split, or a small net beside the net."""
+"""What methods have in common, and those that descend plain means of losses.
+
+Val-only and Pretrain-val are the paper's. Train-only is what one has before validation data arrive.
+Pooled uses both sets without weights or split; other methods are compared with it. Its mixture is
+not the test risk unless the two distributions agree.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from giw.nets.training import Evidence, State
+from giw.nets.training import (
+    Batch,
+    Evidence,
+    Net,
+    Params,
+    State,
+    StepLoss,
+    as_input,
+    losses_of_both,
+    sample_losses,
+)
 from giw.support import SupportSplit
 
 
@@ -33,6 +48,54 @@ class PlainMethod:
     def state(self, evidence: Evidence, split: SupportSplit | None) -> State:
         """Nothing besides the net."""
         return State()
+
+
+@dataclass(frozen=True)
+class TrainOnly(PlainMethod):
+    """Train on the training data alone, as if nothing had shifted."""
+
+    name: ClassVar[str] = "train_only"
+
+    @property
+    def needs_val_labels(self) -> bool:
+        """They are not looked at."""
+        return False
+
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """Mean training loss."""
+        return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), state, {}
+
+
+@dataclass(frozen=True)
+class ValOnly(PlainMethod):
+    """Train on the validation data alone, without pretraining."""
+
+    name: ClassVar[str] = "val_only"
+    pretrains: ClassVar[bool] = False
+
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """Mean validation loss."""
+        return sample_losses(net(params, as_input(batch.x_val)), batch.y_val).mean(), state, {}
+
+
+@dataclass(frozen=True)
+class PretrainVal(ValOnly):
+    """Train on the validation data alone, after pretraining on the training data."""
+
+    name: ClassVar[str] = "pretrain_val"
+    pretrains: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Pooled(PlainMethod):
+    """Half the mean training loss plus half the mean validation loss."""
+
+    name: ClassVar[str] = "pooled"
+
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """Mean of the two mean losses."""
+        losses = losses_of_both(net, params, batch, representation="loss")
+        return (losses.train.mean() + losses.val.mean()) / 2, state, {}
 
 
 @dataclass(frozen=True)
