@@ -1,32 +1,17 @@
-"""The command as a person meets it."""
-
-import os
-import subprocess
-import sys
+"""``giw demo``: what it draws, what its page says, and the page in a browser."""
 
 import numpy as np
 import pytest
+from rich.progress import Progress
+from tests.browser import DESK, PHONE, look_at
 from typer.testing import CliRunner
 
-import giw
 from giw.cli import app
-from giw.cli.demo import demo_arrays, run_demo
+from giw.cli.demo_page import METHODS, SHOWN, Digits, compare_digits, demo_arrays, demo_page
+from giw.pages.page import render_page
+from giw.pages.style import name_of
 
 runner = CliRunner()
-
-
-def test_help_groups_the_commands():
-    told = runner.invoke(app, ["--help"], env={"COLUMNS": "100", "NO_COLOR": "1"}).output
-    tables, paper = told.index("Your tables"), told.index("The paper")
-    assert tables < told.index(" fit ") < paper < told.index(" paper ")
-    assert "bench" not in told
-
-
-@pytest.mark.parametrize(("old", "new"), [("bench", "run"), ("data", "data"), ("report", "report")])
-def test_old_names_say_what_they_are_called_now(old, new):
-    done = runner.invoke(app, [old, "--out", "x", "--tables"])
-    assert done.exit_code == 2
-    assert done.output == f"giw {old}: is now called giw paper {new}\n"
 
 
 def test_the_demo_draws_what_it_says():
@@ -40,42 +25,26 @@ def test_the_demo_draws_what_it_says():
 
 @pytest.mark.slow
 def test_giw_beats_plain_importance_weighting_and_its_split_is_mostly_right():
-    scores = run_demo(trials=5)
-    mean = {
-        m: np.mean([s.record.final_accuracy() for s in scores if s.record.method == m])
-        for m in ("giw_plus", "giw", "diw", "val_only")
-    }
+    with Progress(disable=True) as progress:
+        digits = compare_digits(5, 0, progress)
+    mean = {method: np.mean(each) for method, each in digits.accuracy.items()}
     assert mean["giw"] > mean["diw"] + 0.05
     assert mean["giw"] > mean["val_only"]
     assert mean["giw_plus"] > mean["diw"] + 0.05
-    for score in scores:
-        if score.record.split is not None:
-            assert np.mean(np.asarray(score.record.split.inside) != score.inside) <= 0.2
+    assert digits.wrong <= 0.2
 
 
-def test_version_is_printed():
-    assert runner.invoke(app, ["--version"]).output.strip() == f"giw {giw.__version__}"
-
-
-def test_the_demo_writes_tables_five_figures_and_a_page(tmp_path):
+def test_it_writes_tables_four_figures_and_a_page(tmp_path):
     result = runner.invoke(app, ["demo", "--trials", "1", "--seed", "3", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    for name in ("GIW+", "GIW", "DIW", "Pooled", "Pretrain-val", "Val-only"):
-        assert name in result.output
-    stems = ("tables", "images", "learning_curves", "split", "trials")
-    figures = {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
+    figures = {f"{stem}.{kind}" for stem in STEMS for kind in ("svg", "png")}
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "table.md"} | figures
     page = (tmp_path / "report.html").read_text()
     assert "giw demo --trials 1 --seed 3" in page
-    assert page.count("<figure") == 5
-    for way in (
-        "training alone",
-        "validation alone",
-        "both tables",
-        "both, balanced",
-        "giw, stack",
-    ):
-        assert way in result.output
+    ways = ("training alone", "validation alone", "both tables", "both, balanced", "giw, stack")
+    for name in (*ways, *(name_of(method.name) for method in METHODS)):
+        assert f"{name} " in result.output
+        assert page.count(name) >= 2  # in the table and in a figure
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path):
@@ -87,9 +56,64 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path):
     assert "--out" in result.output
 
 
-def test_the_package_runs_as_a_module():
-    done = subprocess.run(
-        [sys.executable, "-m", "giw", "--version"], capture_output=True, text=True, check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.stdout.strip() == f"giw {giw.__version__}"
+# The page -----------------------------------------------------------------------------------------
+
+STEMS = ("tables", "images", "trials")
+
+
+def example(*names):
+    """Made-up numbers in which other ways win, so that the page has to say so."""
+    ends = {"giw": 0.86, "diw": 0.6, "val_only": 0.8, "pretrain_val": 0.82, "pooled": 0.92}
+    accuracy = {m: list(ends[m] + np.array([-0.02, 0, 0, 0.01, 0.01])) for m in names or ends}
+    loss = {"training alone": 0.5, "both tables": 0.3, "giw, stack": 0.4}
+    scores = {way: np.tile([0.8, each], (5, 1)) for way, each in loss.items()}
+    rows = {name: np.full((9, 8, 8), 0.5) for name in ("training", "inside", "outside")}
+    digits = Digits(accuracy, 0.25, rows)
+    return demo_page(dict.fromkeys(SHOWN, scores), digits, command="giw demo --seed 7", seconds=61)
+
+
+def test_the_answers_are_made_from_the_numbers():
+    page = example()
+    tables, digits = page.sections
+    said = "the stack has a log-loss of 0.400 and the best simple way (both tables) one of 0.300."
+    assert page.answer.count(said) == 2
+    assert [row[2].text for row in tables.sheets[0].rows if row[2].bold] == ["0.300"] * 2
+    assert digits.text[0] == (
+        "GIW gets 86.0 % of the test set right, on average over 5 trials: "
+        "6.0 points less than Pooled, a significant difference."
+    )
+    assert "it calls 25 % of them inside or outside where they are not" in digits.text[1]
+    assert "Mean test accuracy: Pooled 92.0 %, GIW 86.0 %" in digits.pictures[1].alt
+    assert page.footer == ["Made by `giw demo --seed 7` in 61 s."]
+
+
+def test_every_method_shown_is_explained_and_no_other():
+    assert list(example("giw", "pooled").sections[1].facts) == ["GIW", "Pooled"]
+    shown = [method.name for method in METHODS if method.name != "giw_plus"]
+    assert set(example().sections[1].facts) == {name_of(name) for name in shown}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    return look_at(render_page(example()), tmp_path_factory.mktemp("browser"))
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_a_person_reads_the_answer_first_and_nothing_runs_over_the_edge(seen, width):
+    words = seen[width]["words"].replace("\u00a0", " ")
+    order = ["has a log-loss of", "Two real shifts", "Odd or even, when six", "GIW gets 86.0 %"]
+    order += ["against the best", "92.0 ± 1.2", "learns from the validation points alone"]
+    found = [words.find(text) for text in order]
+    assert -1 not in found
+    assert found == sorted(found)
+    assert seen[width]["overflow"] == 0
+    assert seen[width]["cut"] == []
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_figures_fill_their_place_and_their_letters_can_be_read(seen, width):
+    assert len(seen[width]["figures"]) == len(STEMS)
+    for across, down in seen[width]["figures"]:
+        assert 340 <= across <= 620
+        assert 0.3 < down / across < 1.0
+    assert min(seen[width]["letters"]) >= 10  # CSS pixels, height of the line

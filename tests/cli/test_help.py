@@ -1,11 +1,14 @@
 """The help of every command, and mistakes in the command line."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import giw
 from giw.cli import app
 
 runner = CliRunner()
@@ -24,6 +27,26 @@ def told(name, width=80):
 
 def test_all_commands_are_tried():
     assert {"example", "diagnose", "fit", "predict", "demo", "paper run"} <= set(NAMES)
+
+
+def test_the_commands_stand_in_two_groups():
+    said = "\n".join(told(""))
+    tables, paper = said.index("Your tables"), said.index("The paper")
+    assert tables < said.index(" fit ") < paper < said.index(" paper ")
+    assert "bench" not in said
+
+
+@pytest.mark.parametrize(("old", "new"), [("bench", "run"), ("data", "data"), ("report", "report")])
+def test_old_names_say_what_they_are_called_now(old, new):
+    done = runner.invoke(app, [old, "--out", "x", "--tables"])
+    assert done.exit_code == 2
+    assert done.output == f"giw {old}: is now called giw paper {new}\n"
+
+
+def test_the_package_runs_as_a_module_and_tells_its_version():
+    command = [sys.executable, "-m", "giw", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"giw {giw.__version__}\n"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import typer
 from tests.cli.tables import write_tables
 
 from giw.cli import app, common
-
-ODD = "a\x1b[31m\x00\ud800\ufffe\x85"
-SPELLED = r"a\x1b[31m\x00\ud800\ufffe\x85"
 
 
 def broken(errno_name):
@@ -62,23 +58,19 @@ def test_python_does_not_complain_again_when_it_ends(tmp_path):
     assert (tmp_path / "x" / "train.csv").exists()
 
 
-def test_what_a_terminal_would_obey_is_spelled(capsys):
-    common.say({}, ODD, as_json=False, quiet=False)
-    common.say({ODD: ODD}, "", as_json=True, quiet=False)
-    with pytest.raises(typer.Exit):
-        common.stop("giw", ODD, common.WRONG)
-    out, err = capsys.readouterr()
-    assert out.splitlines()[0] == SPELLED
-    assert json.loads(out.splitlines()[1]) == {ODD: ODD}
-    assert "\x1b" not in out + err
-
-
-def test_columns_with_such_names_are_diagnosed(tmp_path, capsys):
+def test_what_a_terminal_would_obey_is_spelled(tmp_path, capsys):
     train, val = write_tables(tmp_path)
+    odd, spelled = "a\x1b[31m\ufffe", r"a\x1b[31m\ufffe"
     for path in (train, val):
-        frame = pd.read_csv(path)
-        name = next(column for column in frame.columns if column != "y")
-        frame.rename(columns={name: "a\x1b[31m\ufffe"}).to_csv(path, index=False)
+        pd.read_csv(path).rename(columns={"x": odd}).to_csv(path, index=False)
     page = tmp_path / "page.html"
-    app(["diagnose", str(train), str(val), "--label", "y", "-o", str(page)], standalone_mode=False)
-    assert "\x1b" not in capsys.readouterr().out + page.read_text()
+    command = ["diagnose", str(train), str(val), "--label"]
+    app([*command, "y", "-o", str(page)], standalone_mode=False)
+    app([*command, "y", "--json"], standalone_mode=False)
+    with pytest.raises(SystemExit):
+        app([*command, odd + "!"])
+    out, err = capsys.readouterr()
+    assert not {"\x1b", "\ufffe"} & {*out, *err, *page.read_text()}
+    assert spelled in out
+    assert spelled in err
+    assert odd in {column["column"] for column in json.loads(out.splitlines()[-1])["columns"]}

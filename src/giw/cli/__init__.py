@@ -8,7 +8,7 @@ To add a command ``giw do-this``:
    declare the others with ``option``. Files to write are ``--out``, ``-o``.
 2. Import the rest of the package inside the function: ``giw --help`` stays quick.
 3. Raise ``ValueError`` for a mistake of the user's, with the way out; it becomes one line and exit
-   code 2. Tell the result by ``say``, everything else by ``say_notes``.
+   code 2. Return what was found as ``Told``; warnings become notes.
 4. Name the function in ``COMMANDS`` below, and add a section to ``docs/commands.md``.
 """
 
@@ -65,9 +65,6 @@ for panel, commands in COMMANDS.items():
 app.add_typer(paper.app, name="paper", rich_help_panel="The paper")
 
 
-@app.command("bench", hidden=True, context_settings={"ignore_unknown_options": True})
-@app.command("data", hidden=True, context_settings={"ignore_unknown_options": True})
-@app.command("report", hidden=True, context_settings={"ignore_unknown_options": True})
 def renamed(
     context: typer.Context, words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None
 ) -> None:
@@ -75,5 +72,8 @@ def renamed(
     old = context.info_name or ""
     stop(f"giw {old}", f"is now called giw paper {OLD_NAMES[old]}", WRONG)
 
+
+for old_name in OLD_NAMES:
+    app.command(old_name, hidden=True, context_settings={"ignore_unknown_options": True})(renamed)
 
 __all__ = ["app"]

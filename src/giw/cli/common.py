@@ -14,6 +14,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -58,6 +59,44 @@ DataFolder = Annotated[
 # A command ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a command has found: one object for a program, words for a person.
+
+    Attributes
+    ----------
+    values : dict
+        For ``--json``; notes stand under "notes".
+    words, brief : str
+        What is printed otherwise, and with ``--quiet``.
+    notes : sequence of str
+        What a person should know; goes to stderr.
+    code : int
+        How the program ends.
+    """
+
+    values: dict[str, Any]
+    words: str
+    brief: str = ""
+    notes: Sequence[str] = ()
+    code: int = 0
+
+    def tell(self, heard: Sequence[str], *, as_json: bool, quiet: bool) -> None:
+        """Print it, with warnings as further notes, and leave with its exit code."""
+        values, notes = self.values, [*self.notes, *heard]
+        if as_json:
+            if notes:
+                values = {**values, "notes": [*values.get("notes", ()), *notes]}
+            text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+            put_out(UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text))
+        else:
+            say_notes(notes, quiet=quiet)
+            if words := self.brief if quiet else self.words:
+                put_out(wrapped(visible(words)))
+        if self.code:
+            raise typer.Exit(self.code)
+
+
 class Command(TyperCommand):
     """A command whose help wraps at any width and whose mistakes are told in one line."""
 
@@ -76,10 +115,13 @@ class Command(TyperCommand):
             told = error.format_message().rstrip(".")
             stop(spelled(ctx), f"{told}; see {spelled(ctx)} --help", WRONG)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Do the work."""
+    def invoke(self, ctx: Any) -> None:
+        """Do the work and tell what it found."""
         with one_line_errors(spelled(ctx)):
-            return super().invoke(ctx)
+            with heard_warnings() as heard:
+                told = super().invoke(ctx)
+            if told is not None:
+                told.tell(heard, as_json=ctx.params["as_json"], quiet=ctx.params["quiet"])
 
 
 def positional_val(args: list[str], command: str) -> list[str]:
@@ -110,20 +152,15 @@ def one_line_paragraphs(text: str) -> str:
 
 
 @contextmanager
-def one_line_errors(command: str, way_on: str = "run it again") -> Iterator[None]:
-    """Turn errors into one line that names the command, and an exit code that means something.
-
-    Parameters
-    ----------
-    command : str
-    way_on : str
-        What to do after Ctrl-C.
-    """
+def one_line_errors(command: str) -> Iterator[None]:
+    """Turn errors into one line that names the command, and an exit code that means something."""
     try:
         yield
     except KeyboardInterrupt as error:
-        said = str(error)  # training says what it saved
-        stop(command, f"{said}; {way_on}" if said else f"stopped by Ctrl-C; {way_on}", STOPPED)
+        again = "run the same command again"
+        saved = str(error)  # by training
+        said = f"{saved}; {again} to go on" if saved else f"stopped by Ctrl-C; {again}"
+        stop(command, said, STOPPED)
     except (ValueError, ImportError, FileNotFoundError, IsADirectoryError) as error:
         if isinstance(error, ImportError) and error.name in ("torch", "safetensors"):
             stop(command, "this needs torch: pip install 'giw[torch]'", WRONG)
@@ -152,15 +189,6 @@ def check_writable(path: Path, option: str, *, a_file: bool = False) -> None:
 
 
 # Speaking -----------------------------------------------------------------------------------------
-
-
-def say(values: dict[str, Any], words: str, *, as_json: bool, quiet: bool) -> None:
-    """The result: one object for a program, words for a person, nothing if quiet."""
-    if as_json:
-        text = json.dumps(values, ensure_ascii=False, allow_nan=False)
-        put_out(UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text))
-    elif not quiet:
-        put_out(wrapped(visible(words)))
 
 
 def wrapped(text: str) -> str:

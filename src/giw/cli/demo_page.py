@@ -1,152 +1,319 @@
-"""The page of ``giw demo``: two tables, then digits, trained on 0 to 3 and tested on all ten."""
+"""What ``giw demo`` compares, and its page: two tables, then digits, 0 to 3 against all ten."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.progress import Progress
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_digits
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 
-from giw.pages.figures import (
-    FONT,
-    learning_curves,
-    new_figure,
-    settled,
-    split_histogram,
-    trial_dots,
-)
+from giw.cli.example import STORIES, example_tables
+from giw.estimators import ReweightedClassifier
+from giw.nets import methods
+from giw.nets.epochs import note_of
+from giw.nets.models import model_for
+from giw.nets.training import Tensors, TrainingConfig, TrainingRecord, pretrain, train
+from giw.pages.figures import FONT, dress, new_figure, settled
 from giw.pages.page import Page, Picture, Section
-from giw.pages.style import INK, name_of
-from giw.pages.tables import MEANING, Row, in_one_sentence, rows_sheet, summarize
+from giw.pages.style import BLUE, INK, LINE, VERMILION, name_of
+from giw.pages.tables import (
+    MEANING,
+    Entry,
+    Group,
+    Row,
+    Sheet,
+    in_one_sentence,
+    rows_sheet,
+    summarize,
+)
+from giw.threads import one_thread
 
-METHODS = {
+Tables = Mapping[str, Mapping[str, NDArray[np.float64]]]  # example → way → (draws, 2)
+STACK = "giw, stack"
+OURS = (STACK, "GIW", "GIW+")
+SHOWN = {
+    "time-drift": "Another season: summer to autumn",
+    "new-category": "A category that training never had",
+}
+TRAINING_DIGITS, PER_DIGIT, TEST_SHARE = 4, 2, 0.4
+CONFIG = TrainingConfig(
+    epochs=60, pretrain_epochs=10, batch_size=64, learning_rate=1e-3, weight_decay=5e-3
+)
+# all that split do so on pixels
+METHODS = (
+    methods.GIWPlus(split_on="input"), methods.GIW(split_on="input"), methods.DIW(),
+    methods.Pooled(), methods.PretrainVal(), methods.ValOnly(),
+)  # fmt: skip
+EXPLAINED = {
     "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "
     "and weights by class shares too; what GIWClassifier does unless told otherwise",
     "GIW": "splits the validation points into inside and outside the training support, weights "
     "training data towards the inside ones and learns the outside ones directly",
     "DIW": "weights training data towards the validation set, and has no answer to digits that "
     "training never saw",
-    "Val-only": "learns from the validation points alone",
-    "Pretrain-val": "learns from training data first, then from the validation points",
     "Pooled": "learns from both at once, half the loss from each, without split or weights; the "
     "plain rival that a clever method has to beat",
+    "Pretrain-val": "learns from training data first, then from the validation points",
+    "Val-only": "learns from the validation points alone",
 }
 
+# Tables -------------------------------------------------------------------------------------------
 
-def demo_page(
-    *,
-    accuracy: Mapping[str, ArrayLike],
-    curves: Mapping[str, ArrayLike],
-    p_value: ArrayLike,
-    inside: ArrayLike,
-    alpha: float,
-    seconds: float,
-    command: str,
-    level: float = 0.05,
-    tables: Section | None = None,
-    answer: str = "",
-    images: Mapping[str, NDArray[Any]] | None = None,
-) -> Page:
-    """The report of the demo; its answer is made from the numbers, also when another method wins.
 
-    Parameters
-    ----------
-    accuracy : mapping from method to one test accuracy per trial, each between 0 and 1
-        Paired by trial; must hold ``"giw"``.
-    curves : mapping from method to an array of shape (trials, epochs)
-        Test accuracy after each epoch, between 0 and 1.
-    p_value : array-like of shape (m,)
-        The split's p-value of each validation point, of all trials.
-    inside : array-like of bool, shape (m,)
-        Whether the digit of each of these points is one that training saw (the truth).
-    alpha : float
-        Share of them that the split calls inside.
-    seconds : float
-        How long all took.
-    command : str
-        How to make the page again.
-    level : float, default=0.05
-        Where the split cuts: a larger p-value is called inside.
-    tables : Section, optional
-        What opens the page.
-    answer : str, default=""
-        The result on tables; without it the page opens with that on digits.
-    images : mapping from name to array of shape (k, 8, 8), optional
-        Rows of digits to show.
-    """
-    truth, called = np.asarray(inside).astype(bool), np.asarray(p_value) > level
-    rows = summarize(accuracy)
-    learning = Picture(
-        learning_curves(curves), in_words(rows), "Test accuracy after each epoch: mean over the "
-        "trials, and one standard deviation on either side.", "learning_curves",
-    )  # fmt: skip
-    trials = Picture(
-        trial_dots(accuracy), in_words(rows), "A line joins the methods within one trial: they "
-        "share the validation draw and the initial network.", "trials",
-    )  # fmt: skip
-    groups = ("digits 0–3, inside", "digits 4–9, outside")
-    split = Picture(
-        split_histogram(p_value, inside, threshold=level, groups=groups),
-        f"Of {truth.sum()} points inside the training support {(called & truth).sum()} lie above "
-        f"the cut at {level:g}; of {(~truth).sum()} outside it {(called & ~truth).sum()} do.",
-        "The validation points of all trials, coloured by the truth, which the method does not "
-        "see.", "split",
-    )  # fmt: skip
-    lead = (
-        "Handwritten digits are sorted into odd and even. The large training set shows only the "
-        "digits 0 to 3; test data, and a small validation set like them, show all ten. Reweighting "
-        "training data cannot teach a digit that is not there. Generalized importance weighting "
-        "finds the validation points that lie outside the training data and learns those directly."
-    )
-    p_values = (
-        "Each validation point gets a p-value: how often would a training point lie as far from "
-        f"the rest of the training data as this one does? Points above {level:g} are called "
-        "inside. A good split piles the digits 4 to 9 up at the left and spreads the digits 0 to "
-        "3 evenly. An inside point called outside costs precision only; an outside point called "
-        "inside counts towards the weighted part, where no training point can stand for it."
-    )
-    facts = {
-        "data": "scikit-learn's 1,797 handwritten digits, 8 × 8 pixels",
-        "training digits": "0, 1, 2, 3",
-        "validation": "20 images, two of each digit, drawn anew per trial",
-        "share inside, in truth": f"{truth.mean():.2f}",
-        "share inside, by the split": f"{alpha:.2f}",
-        "on the wrong side": f"{100 * np.mean(called != truth):.0f} % of points",
-        "wall time": f"{seconds:.0f} s",
+def compare_tables(
+    draws: int, seed: int, progress: Progress
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Accuracy and log-loss on new rows, for each example and each way, (draws, 2)."""
+    task = progress.add_task("tables", total=draws * len(SHOWN) * 6, note="")
+    found: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for name in SHOWN:
+        label, tables = STORIES[name].label, example_tables(name)
+        y = tables["train"].pop(label)
+        target = pd.concat([tables["val"], tables["new"]], ignore_index=True)
+        m, scores = len(tables["val"]), found.setdefault(name, {})
+        for draw in range(draws):
+            order = np.random.default_rng([seed, draw]).permutation(len(target))
+            val, new = target.iloc[order[:m]], target.iloc[order[m:]]
+            X_new, y_new = new.drop(columns=label), new[label]
+            rows = tables["train"], y, val.drop(columns=label), val[label]
+            for way, model in _fitted(*rows, seed=seed):
+                progress.update(task, advance=1, description=f"{name}, {way}")
+                loss = log_loss(y_new, model.predict_proba(X_new), labels=model.classes_)
+                each = scores.setdefault(way, np.empty((draws, 2)))
+                each[draw] = model.score(X_new, y_new), loss
+    return found
+
+
+def _fitted(
+    X: pd.DataFrame, y: pd.Series, X_val: pd.DataFrame, y_val: pd.Series, *, seed: int
+) -> Iterator[tuple[str, Any]]:
+    """Boosted trees in every simple way, and the stack."""
+    text = X.select_dtypes(exclude="number").columns.tolist()
+    numbers = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer((numbers, text), remainder="passthrough")
+    trees = make_pipeline(columns, HistGradientBoostingClassifier(max_iter=50, random_state=seed))
+    both = pd.concat([X, X_val]), pd.concat([y, y_val])
+    balanced = np.r_[np.ones(len(y)), np.full(len(y_val), len(y) / len(y_val))]
+    weight = {f"{trees.steps[-1][0]}__sample_weight": balanced}
+    ways = {
+        "share of validation": lambda: DummyClassifier(strategy="prior").fit(X_val, y_val),
+        "training alone": lambda: clone(trees).fit(X, y),
+        "validation alone": lambda: clone(trees).fit(X_val, y_val),
+        "both tables": lambda: clone(trees).fit(*both),
+        "both, balanced": lambda: clone(trees).fit(*both, **weight),
+        STACK: lambda: ReweightedClassifier(trees, random_state=seed).fit(X, y, X_val, y_val),
     }
-    explained = {n: text for n, text in METHODS.items() if n in map(name_of, accuracy)}
-    table = replace(rows_sheet(rows), notes=[MEANING])
+    for way, fit in ways.items():
+        with one_thread():  # a second one only waits where other programs run
+            model = fit()
+        yield way, model
+
+
+def in_words(tables: Tables) -> str:
+    """Where the stack is ahead of the best simple way and where it is not, by log-loss."""
+    parts = []
+    for name, scores in tables.items():
+        loss = {way: float(each[:, 1].mean()) for way, each in scores.items()}
+        best = min((way for way in loss if way != STACK), key=loss.__getitem__)
+        parts.append(
+            f"{SHOWN[name]}: the stack has a log-loss of {loss[STACK]:.3f} and the best simple way "
+            f"({best}) one of {loss[best]:.3f}."
+        )
+    return " ".join(parts)
+
+
+def table_section(tables: Tables) -> Section:
+    """The part of the page that shows them."""
+    groups, draws = [], 0
+    for name, scores in tables.items():
+        mean = {way: each.mean(axis=0) for way, each in scores.items()}
+        least, draws = min(loss for _, loss in mean.values()), len(scores[STACK])
+        rows = [
+            [Entry(way), Entry(f"{100 * accuracy:.1f}"), Entry(f"{loss:.3f}", bold=loss == least)]
+            for way, (accuracy, loss) in mean.items()
+        ]
+        groups.append(Group(SHOWN[name], rows))
+    sheet = Sheet(
+        "tables", "Boosted trees on flights", ["way", "accuracy (%)", "log-loss"], groups,
+        notes=[f"Means over {draws} draws of the 150 validation rows. The least log-loss is bold."],
+    )  # fmt: skip
+    text = [
+        "Flights from New York. In the first table summer is training and autumn is where the "
+        "model will be used: is a flight more than 15 minutes late? In the second training has "
+        "no flight of United: is the aircraft a large one? The season is a real shift; the airline "
+        "was left out by hand.",
+        "The simple ways are those that one would try without giw. In the second table one of "
+        "them is as good: trees that see both tables learn the new category by themselves.",
+    ]
+    losses = {SHOWN[n]: {w: s[:, 1] for w, s in scores.items()} for n, scores in tables.items()}
+    picture = Picture(
+        dots(losses), f"Log-loss of each way on each table. {in_words(tables)}",
+        "Log-loss on new rows, less is better; a dot is a draw.", "tables",
+    )  # fmt: skip
+    return Section("Two real shifts in tables", text=text, sheets=[sheet], pictures=[picture])
+
+
+# Digits -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Digits:
+    """What six methods make of digits of which training has four."""
+
+    accuracy: Mapping[str, list[float]]  # of each method, one per trial
+    wrong: float  # share of validation points that GIW's split calls what they are not
+    images: Mapping[str, NDArray[Any]]  # of the first trial: rows of pictures
+
+    @property
+    def rows(self) -> list[Row]:
+        """Means, and what can be told apart."""
+        return summarize(self.accuracy)
+
+
+def demo_arrays(seed: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """Digits 0 to 3 to train on, two of each digit to validate, 40 % of each digit to test.
+
+    Returns x and y of the three parts, and which validation points show a digit of training.
+    """
+    bunch = load_digits()
+    digit = bunch.target
+    images = (bunch.images / 16.0).astype(np.float32)[:, None]  # (n, 1, 8, 8); 17 grey levels
+    order = np.random.default_rng(seed).permutation(len(digit))
+    parts: dict[str, list[NDArray[np.int64]]] = {"test": [], "val": [], "train": []}
+    for d in range(10):
+        rows = order[digit[order] == d]
+        n_test = round(TEST_SHARE * len(rows))
+        parts["test"].append(rows[:n_test])
+        parts["val"].append(rows[n_test : n_test + PER_DIGIT])
+        if d < TRAINING_DIGITS:
+            parts["train"].append(rows[n_test + PER_DIGIT :])
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, rows_by_digit in parts.items():
+        rows = np.concatenate(rows_by_digit)
+        rows = rows if name == "val" else np.sort(rows)
+        arrays |= {f"x_{name}": images[rows], f"y_{name}": digit[rows] % 2}
+    return arrays, np.repeat(np.arange(10) < TRAINING_DIGITS, PER_DIGIT)
+
+
+def compare_digits(trials: int, seed: int, progress: Progress) -> Digits:
+    """Train the six methods, with a new draw in each trial that all of them share."""
+    each = CONFIG.pretrain_epochs + len(METHODS) * CONFIG.epochs
+    task = progress.add_task("digits", total=trials * each, note="")
+    accuracy: dict[str, list[float]] = {method.name: [] for method in METHODS}
+    images: dict[str, NDArray[Any]] = {}
+    wrong = []
+    for trial in range(trials):
+        words = np.random.SeedSequence(seed, spawn_key=(trial,)).spawn(7)
+        draw, _, _, init, batches, *_ = (int(word.generate_state(1)[0]) for word in words)
+        arrays, truth = demo_arrays(draw)
+        data = Tensors(**{name: torch.as_tensor(part) for name, part in arrays.items()})
+        shown = {"description": f"trial {trial + 1} of {trials}"}
+
+        def on_epoch(phase: str, epoch: int, values: dict[str, float], shown: Any = shown) -> None:
+            progress.update(task, advance=1, note=note_of(values), **shown)
+
+        common: dict[str, Any] = {"random_state": batches, "on_epoch": on_epoch}
+        net = model_for(arrays["x_train"].shape, 2, random_state=init)
+        start = pretrain(net, data, CONFIG, **common)
+        for method in METHODS:
+            record: TrainingRecord = train(method, net, data, CONFIG, pretrained=start, **common)
+            accuracy[method.name].append(record.final_accuracy())
+            if method.name == "giw" and record.split is not None:
+                inside = np.asarray(record.split.inside)
+                wrong.append(np.mean(inside != truth))
+                images = images or {
+                    "training": arrays["x_train"][:: len(arrays["x_train"]) // 12, 0],
+                    "validation, called inside": arrays["x_val"][inside, 0],
+                    "validation, called outside": arrays["x_val"][~inside, 0],
+                }
+    return Digits(accuracy, float(np.mean(wrong)), images)
+
+
+def digits_section(digits: Digits) -> Section:
+    """The part of the page that shows them."""
+    rows = digits.rows
+    text = [
+        in_one_sentence(rows),
+        "Handwritten digits (scikit-learn's 1,797, 8 × 8 pixels) are sorted into odd and even. The "
+        "large training set shows only the digits 0 to 3; test data, and a small validation set "
+        "like them, two images of each digit drawn anew in every trial, show all ten. Reweighting "
+        "training data cannot teach a digit that is not there. Generalized importance weighting "
+        "finds the validation points that lie outside the training data and learns those directly; "
+        f"it calls {100 * digits.wrong:.0f} % of them inside or outside where they are not.",
+    ]
+    said = ", ".join(f"{r.name} {100 * r.mean:.1f} %" for r in sorted(rows, key=lambda r: -r.mean))
+    percent = {name_of(method): 100 * np.array(a) for method, a in digits.accuracy.items()}
+    pictures = [
+        Picture(
+            strip(digits.images), f"Rows of digits: {', '.join(digits.images)}.", "Images of the "
+            "first trial. Inside and outside are what the split says, which does not know the "
+            "digits.", "images",
+        ),
+        Picture(
+            dots({"Test accuracy (%)": percent}), f"Mean test accuracy: {said}.", "Test accuracy, "
+            "more is better; a dot is a trial.", "trials",
+        ),
+    ]  # fmt: skip
+    title = "Test accuracy (%) on digits 0-9, trained on digits 0-3"
+    sheet = replace(rows_sheet(rows, title=title), notes=[MEANING])
+    explained = {name: text for name, text in EXPLAINED.items() if name in percent}
+    name = "Odd or even, when six digits in ten are new"
+    return Section(name, text=text, pictures=pictures, sheets=[sheet], facts=explained)
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def demo_page(tables: Tables, digits: Digits, *, command: str, seconds: float) -> Page:
+    """The report; its answer is made from the numbers, also when another way wins."""
+    lead = (
+        "A large training table and few labelled validation rows from where the model will be "
+        "used, which differ. Everything below stands beside the simple ways to use the two."
+    )
     return Page(
-        kicker="giw demo",
         title="Training data here, the model there",
-        answer=answer or in_one_sentence(rows, "giw"),
-        lead=[
-            "A large training table and few labelled validation rows from where the model will be "
-            "used, which differ. Everything below stands beside the simple ways to use the two."
-        ],
-        sections=[
-            *([tables] if tables else []),
-            Section(
-                "Odd or even, when six digits in ten are new",
-                text=[in_one_sentence(rows, "giw"), lead],
-                pictures=[*([strip(images)] if images else []), learning],
-            ),
-            Section("Where they end", sheets=[table], pictures=[trials]),
-            Section(
-                "Which validation points look like training data",
-                text=[p_values],
-                pictures=[split],
-            ),
-            Section("What the methods do", facts=explained),
-            Section("Sizes and settings", facts=facts),
-        ],
-        footer=[f"Made by `{command}`."],
+        answer=in_words(tables),
+        lead=[lead],
+        sections=[table_section(tables), digits_section(digits)],
+        kicker="giw demo",
+        footer=[f"Made by `{command}` in {seconds:.0f} s."],
     )
 
 
-def strip(images: Mapping[str, NDArray[Any]], most: int = 12) -> Picture:
+def dots(panels: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Figure:
+    """A dot for each draw of each way; one panel under each title."""
+    figure, axes = new_figure(height=2.2 * len(panels))
+    axes.remove()
+    for panel, (title, values) in zip(
+        np.atleast_1d(figure.subplots(len(panels), 1)), panels.items(), strict=True
+    ):
+        dress(panel)
+        ways = list(values.items())[::-1]
+        for row, (way, each) in enumerate(ways):
+            color = VERMILION if way in OURS else BLUE
+            panel.plot(each, [row] * len(each), "o", color=color, alpha=0.75)
+        panel.set_yticks(range(len(ways)), [way for way, _ in ways])
+        panel.set_ylim(-0.6, len(ways) - 0.4)
+        panel.grid(axis="x", color=LINE, linewidth=0.7)
+        panel.set_title(title, loc="left", fontsize=FONT, color=INK)
+    return settled(figure)
+
+
+def strip(images: Mapping[str, NDArray[Any]], most: int = 12) -> Figure:
     """A row of small images under each name."""
     figure, axes = new_figure(height=0.9 * len(images))
     axes.remove()
@@ -156,14 +323,4 @@ def strip(images: Mapping[str, NDArray[Any]], most: int = 12) -> Picture:
         panel.set_xlim(0, most)
         panel.set_title(name, loc="left", fontsize=FONT, color=INK)
         panel.set_axis_off()
-    return Picture(
-        settled(figure), f"Rows of digits: {', '.join(images)}.", "Images of the first trial. "
-        "Inside and outside are what the split says, which does not know the digits.", "images",
-    )  # fmt: skip
-
-
-def in_words(rows: Sequence[Row]) -> str:
-    """The means in falling order."""
-    ordered = sorted(rows, key=lambda row: -row.mean)
-    told = ", ".join(f"{row.name} {100 * row.mean:.1f} %" for row in ordered)
-    return f"Mean test accuracy: {told}."
+    return settled(figure)

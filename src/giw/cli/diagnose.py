@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import (
-    DRIFTED,
-    AsJson,
-    Quiet,
-    Seed,
-    check_writable,
-    err_console,
-    heard_warnings,
-    option,
-    say,
-    say_notes,
-)
+from giw.cli.common import DRIFTED, AsJson, Quiet, Seed, Told, check_writable, err_console, option
 
 if TYPE_CHECKING:
     from giw.tables import Table
@@ -52,7 +41,7 @@ def diagnose(
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Say what has shifted between training and validation data, how much, where, and what to do.
 
     Which of the four cases of support shift it is, with bounds; whether features, class shares or
@@ -83,8 +72,7 @@ def diagnose(
                 "a model knows its columns and makes no page: leave out --label, --no-label, "
                 "--group and --out"
             )
-        _diagnose_new(train, val, level, rows, seed, as_json=as_json, quiet=quiet)
-        return
+        return _diagnose_new(train, val, level, rows, seed, silent=quiet or as_json)
     from giw.diagnosis import STEPS
     from giw.diagnosis import diagnose as run
     from giw.pages.progress import make_progress
@@ -110,7 +98,7 @@ def diagnose(
     features = [reduce(lambda t, name: t.without(name), apart, table) for table in tables]
     console = err_console(silent=quiet or as_json)
     bar = make_progress(shown=console.is_terminal, console=console)
-    with heard_warnings() as warned, bar as progress:
+    with bar as progress:
         task = progress.add_task("reading", total=len(STEPS), note="")
 
         def on_step(name: str) -> None:
@@ -120,9 +108,6 @@ def diagnose(
             features[0], y, features[1], y_val, groups=groups[0], groups_val=groups[1],
             random_state=seed, on_step=on_step,
         )  # fmt: skip
-    if label and y_val is None:
-        warned.append(f"{val} has no column {label!r}: only features were compared")
-    say_notes(warned, quiet=quiet)
     fit = ""
     units = any(fact.kind == "unit" for fact in found.facts)  # converted in Python only
     if y_val is not None and found.recommendation.remedy != "plain" and not units:
@@ -136,20 +121,20 @@ def diagnose(
         found.to_html(out, command=shlex.join(command), next_command=fit)
     if rows is not None:
         write_whole(rows, found.to_frame("rows").to_csv(index=False))
-    if quiet:
-        text = found.recommendation.answer.replace("\u00a0", " ")
-    else:
-        page = "Add -o report.html for a page with figures."
-        page = page if out is None else f"Page with figures: {out}"
-        text = "\n\n".join([found.summary(), *[f"From the shell: {fit}"] * bool(fit), page])
-    values = {**found.to_dict(), "next_command": fit, "page": out and str(out)}
-    say(values, text, as_json=as_json, quiet=False)
+    notes = [f"{val} has no column {label!r}: only features were compared"]
+    page = "Add -o report.html for a page with figures."
+    page = page if out is None else f"Page with figures: {out}"
+    return Told(
+        {**found.to_dict(), "next_command": fit, "page": out and str(out)},
+        "\n\n".join([found.summary(), *[f"From the shell: {fit}"] * bool(fit), page]),
+        brief=found.recommendation.answer.replace("\u00a0", " "),
+        notes=notes if label and y_val is None else (),
+    )
 
 
 def _diagnose_new(
-    model: Path, data: Path, level: float, rows: Path | None, seed: int, *, as_json: bool,
-    quiet: bool,
-) -> None:  # fmt: skip
+    model: Path, data: Path, level: float, rows: Path | None, seed: int, *, silent: bool
+) -> Told:
     """New rows beside those of a saved model; exit code 3 where they have drifted."""
     from giw.cli.predict import reference_of
     from giw.diagnosis.drift import drift
@@ -162,7 +147,7 @@ def _diagnose_new(
     estimator, notes = load_with_notes(model)
     reference, table = reference_of(estimator, model), read_table(data)
     judged: dict[str, Any] = {}
-    with err_console(silent=quiet or as_json).status(f"comparing {len(table):,} rows"):
+    with err_console(silent).status(f"comparing {len(table):,} rows"):
         left = getattr(estimator, "left_out_", None)
         if left is not None and left.mixed is not None and "table" in notes:
             X = Encoder.from_dict(notes["table"]).transform(table)
@@ -173,11 +158,9 @@ def _diagnose_new(
     if rows is not None:
         lines = "".join(f"{row + 2}\n" for row in found.outside)
         write_whole(rows, f"row\n{lines}")
-    say_notes(table.notes, quiet=quiet or as_json)
-    words = found.summary() if not quiet else found.summary().split("\n")[0]
-    say(found.to_dict(), words.replace("\u00a0", " "), as_json=as_json, quiet=False)
-    if found.found:
-        raise typer.Exit(DRIFTED)
+    words = found.summary().replace("\u00a0", " ")
+    code = DRIFTED if found.found else 0
+    return Told(found.to_dict(), words, words.split("\n")[0], table.notes, code)
 
 
 def _which_label(read: Table, most_classes: int = 20) -> str:

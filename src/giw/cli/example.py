@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import AsJson, Quiet, option, say
+from giw.cli.common import AsJson, Quiet, Told, option
 from giw.writing import write_whole
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def example(
     out: Annotated[Path | None, option("--out", "-o", help="Folder.", show_default="NAME")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Write a small example of real data, and name the commands to try on it.
 
     The folder gets train.csv, val.csv (few rows, from where the model will be used) and new.csv
@@ -78,34 +78,28 @@ def example(
     """
     if name is None:
         listed = "\n".join(f"{known}\n  {story.text}" for known, story in STORIES.items())
-        texts = {known: story.text for known, story in STORIES.items()}
-        say(texts, f"{listed}\n\nNext: giw example NAME", as_json=as_json, quiet=False)
-        return
+        stories = {known: story.text for known, story in STORIES.items()}
+        return Told(stories, words := f"{listed}\n\nNext: giw example NAME", brief=words)
     if name not in STORIES:
         raise ValueError(f"{name!r} is none of {', '.join(STORIES)}")
     folder, label = Path(name) if out is None else out, STORIES[name].label
-    tables = example_tables(name)
-    files = {part: folder / f"{part}.csv" for part in tables}
-    for part, path in files.items():
-        text = tables[part].to_csv(index=False)
-        if path.exists() and path.read_text() != text:
+    tables = {folder / f"{part}.csv": table for part, table in example_tables(name).items()}
+    texts = {path: table.to_csv(index=False) for path, table in tables.items()}
+    for path, content in texts.items():
+        if path.exists() and path.read_text() != content:
             raise ValueError(f"{path} is another file; name another folder with --out")
-    for part, path in files.items():
-        write_whole(path, tables[part].to_csv(index=False))
-    both = [str(files["train"]), str(files["val"]), "--label", label]
+    for path, content in texts.items():
+        write_whole(path, content)
+    train, val, _ = map(str, texts)
     commands = [
-        shlex.join(["giw", "diagnose", *both]),
-        shlex.join(["giw", "fit", *both, "-o", str(folder / "model")]),
+        shlex.join(["giw", "diagnose", train, val, "--label", label]),
+        shlex.join(["giw", "fit", train, val, "--label", label, "-o", str(folder / "model")]),
     ]
-    rows = {str(path): len(tables[part]) for part, path in files.items()}
+    rows = {str(path): len(table) for path, table in tables.items()}
     sizes = ", ".join(f"{path} {n:,}" for path, n in rows.items())
     following = "\n".join(f"  {command}" for command in commands)
-    say(
-        {"files": rows, "label": label, "next_commands": commands},
-        f"{STORIES[name].text}\nRows: {sizes}.\n\nNext:\n{following}",
-        as_json=as_json,
-        quiet=quiet,
-    )
+    values = {"files": rows, "label": label, "next_commands": commands}
+    return Told(values, f"{STORIES[name].text}\nRows: {sizes}.\n\nNext:\n{following}")
 
 
 def example_tables(name: str) -> dict[str, DataFrame]:

@@ -13,15 +13,12 @@ from giw.cli.common import (
     AsJson,
     Quiet,
     Seed,
+    Told,
     Train,
     Val,
     check_writable,
     err_console,
-    heard_warnings,
-    one_line_errors,
     option,
-    say,
-    say_notes,
 )
 from giw.cli.torchrun import torchrun_processes
 
@@ -58,7 +55,7 @@ def fit(
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told | None:
     """Train a classifier for the distribution of the validation data, and save it.
 
     Training rows that look like validation rows get weight; validation rows outside the training
@@ -87,17 +84,16 @@ def fit(
     Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input, 130
     after Ctrl-C.
     """
-    way_on = "run the same command again" + f"; {out} is as it was" * out.exists()
-    with one_line_errors("giw fit", way_on), torchrun_processes() as (rank, processes):
+    check_writable(out, "name another folder with --out")
+    if model is not Model.net and method not in (None, "giw"):
+        raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
+    with torchrun_processes() as (rank, processes):
         if processes > 1 and model is not Model.net:
             raise ValueError(
                 f"{processes} processes can share the training of a net only; add --model net, or "
                 f"fit {model} in one process"
             )
         silent = quiet or as_json or rank > 0  # one of several processes speaks and writes
-        if model is not Model.net and method not in (None, "giw"):
-            raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
-        check_writable(out, "name another folder with --out")
         from giw.estimators.limits import Reference
         from giw.estimators.saving import save
         from giw.judging.gain import gained
@@ -114,46 +110,45 @@ def fit(
         data = encoder.transform(x_table), y, encoder.transform(x_val_table), y_val
         unfinished = out.absolute().with_name(f"{out.absolute().name}.unfinished")
         started = time.perf_counter()
-        with heard_warnings() as warned:
-            if model is Model.net:
-                estimator = _fit_net(
-                    data, unfinished, method=method or "giw_plus", max_epochs=epochs,
-                    random_state=seed, distributed=processes > 1, verbose=not silent,
-                )  # fmt: skip
-            else:
-                estimator = _fit_tables(data, model, seed, silent=silent)
+        if model is Model.net:
+            estimator = _fit_net(
+                data, unfinished, method=method or "giw_plus", max_epochs=epochs,
+                random_state=seed, distributed=processes > 1, verbose=not silent,
+            )  # fmt: skip
+        else:
+            with err_console(silent).status(f"fitting {model} to {len(y):,} rows"):
+                estimator = _fit_tables(data, model, seed)
         seconds = time.perf_counter() - started
-        notes = [*(note for table in tables for note in table.notes), *encoder.notes_, *warned]
-        if y_val is None:
-            notes.append(
-                f"{val} has no column {label!r}: training rows were weighted by features alone, "
-                "and rows outside the training data cannot join training without a label"
-            )
         if rank > 0:
-            return
+            return None
         estimator.reference_ = Reference.of(x_table, x_val_table, categorical=categorical or ())
         made_by = {"table": encoder.to_dict(), "label": label, "model": str(model)}
         save(estimator, out, notes=made_by)
         unfinished.unlink(missing_ok=True)
-        say_notes(notes, quiet=silent)
-        alpha, gain = estimator.alpha_, gained(estimator)
-        values = {
-            "model": str(out),
-            "training_rows": len(y),
-            "validation_rows": len(data[2]),
-            "classes": [str(value) for value in estimator.classes_.tolist()],
-            "inside_share": None if alpha is None else float(alpha),
-            "seconds": round(seconds, 3),
-            "left_out": gain and asdict(gain),
-            "notes": notes,
-        }
-        words = (
-            f"Learned from {len(y):,} training and {len(data[2]):,} validation rows in "
-            f"{seconds:.0f} s.{_inside(alpha, joined=y_val is not None)}\n"
-            f"Saved to {out}. Next: giw predict {out} DATA -o predictions.csv"
-            + (f"\n{gain.summary()}" if gain else "")
+    notes = [*(note for table in tables for note in table.notes), *encoder.notes_]
+    if y_val is None:
+        notes.append(
+            f"{val} has no column {label!r}: training rows were weighted by features alone, "
+            "and rows outside the training data cannot join training without a label"
         )
-        say(values, words, as_json=as_json, quiet=quiet)
+    alpha, gain = estimator.alpha_, gained(estimator)
+    values = {
+        "model": str(out),
+        "training_rows": len(y),
+        "validation_rows": len(data[2]),
+        "classes": [str(value) for value in estimator.classes_.tolist()],
+        "inside_share": None if alpha is None else float(alpha),
+        "seconds": round(seconds, 3),
+        "left_out": gain and asdict(gain),
+        "notes": [],
+    }
+    words = (
+        f"Learned from {len(y):,} training and {len(data[2]):,} validation rows in "
+        f"{seconds:.0f} s.{_inside(alpha, joined=y_val is not None)}\n"
+        f"Saved to {out}. Next: giw predict {out} DATA -o predictions.csv"
+        + (f"\n{gain.summary()}" if gain else "")
+    )
+    return Told(values, words, notes=notes)
 
 
 def _labels(
@@ -197,7 +192,7 @@ def _fit_net(data: tuple[Any, ...], unfinished: Path, **settings: Any) -> Any:
         return net.fit(X, y, X_val=X_val, y_val=y_val, checkpoint=unfinished)
 
 
-def _fit_tables(data: tuple[Any, ...], model: Model, seed: int, *, silent: bool) -> Any:
+def _fit_tables(data: tuple[Any, ...], model: Model, seed: int) -> Any:
     import giw
 
     if model is Model.boosting:
@@ -211,9 +206,7 @@ def _fit_tables(data: tuple[Any, ...], model: Model, seed: int, *, silent: bool)
 
         inner = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     X, y, X_val, y_val = data
-    estimator = giw.ReweightedClassifier(inner, random_state=seed)
-    with err_console(silent).status(f"fitting {model} to {len(y):,} rows"):
-        return estimator.fit(X, y, X_val=X_val, y_val=y_val)
+    return giw.ReweightedClassifier(inner, random_state=seed).fit(X, y, X_val=X_val, y_val=y_val)
 
 
 def _inside(alpha: float | None, *, joined: bool) -> str:

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import (
-    AsJson,
-    Quiet,
-    Seed,
-    Train,
-    check_writable,
-    err_console,
-    heard_warnings,
-    option,
-    say,
-    say_notes,
-)
+from giw.cli.common import AsJson, Quiet, Seed, Told, Train, check_writable, err_console, option
 
 if TYPE_CHECKING:
     from giw.tables import Table
@@ -40,7 +29,7 @@ def label_next(
     seed: Seed = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Say which rows of a pool to label first, and what their labels are expected to gain.
 
     They are drawn at random, so that they also show how good the model is. Rows of POOL that have
@@ -78,13 +67,12 @@ def label_next(
             f"{pool} has {len(free)} rows to label, fewer than {many}; ask for fewer with --rows"
         )
     rows = np.sort(np.random.default_rng(seed).permutation(free)[:many])
-    with heard_warnings() as warned, err_console(quiet or as_json).status("judging by --val"):
-        values: dict[str, Any] = {}
-        said = "What more labels gain can be told once these are there: pass them as --val."
-        if labelled is not None:
+    values: dict[str, Any] = {}
+    said = "What more labels gain can be told once these are there: pass them as --val."
+    if labelled is not None:
+        with err_console(quiet or as_json).status("judging by --val"):
             said, values = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
     write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
-    say_notes([*(note for table in tables for note in table.notes), *warned], quiet=quiet)
     following = ["giw", "fit", str(train), str(out), "--label", label, "-o", "model/"]
     words = [
         f"Label these {many} of {len(free):,} rows first, drawn at random: {out}",
@@ -92,7 +80,8 @@ def label_next(
         f"Next: fill in column {label!r}, delete column 'row', then\n  {shlex.join(following)}",
     ]
     told = {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "way": "random"}
-    say({**told, **values}, "\n".join(words), as_json=as_json, quiet=quiet)
+    notes = [note for table in tables for note in table.notes]
+    return Told({**told, **values}, "\n".join(words), notes=notes)
 
 
 def _outlook(

@@ -17,11 +17,9 @@ from giw.cli.common import (
     DataFolder,
     Quiet,
     Seed,
+    Told,
     err_console,
-    one_line_errors,
     option,
-    put_out,
-    say,
     say_notes,
 )
 
@@ -78,7 +76,7 @@ def run(
     estimate: Annotated[bool, option("--estimate", help=ESTIMATE)] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Run the paper's grid, or a part of it; what is done already is not done again.
 
     Each finished run is one small file in the folder of results, so an interrupted grid goes on
@@ -95,52 +93,47 @@ def run(
     Exit code 0 when all is done, 1 if a run failed, 2 for a mistake in the command, 130 after
     Ctrl-C.
     """
-    with one_line_errors("giw paper run", "run the same command again to go on"):
-        from giw.nets.devices import as_device
-        from giw.paper import parallel
-        from giw.paper.plan import fill_in, plan
-        from giw.paper.progress import follow, look_ahead
-        from giw.paper.rows import Store
+    from giw.nets.devices import as_device
+    from giw.paper import parallel
+    from giw.paper.plan import fill_in, plan
+    from giw.paper.progress import follow, look_ahead
+    from giw.paper.rows import Store
 
-        device = str(as_device(device))
-        kind = "cuda" if device.startswith("cuda") else "cpu"
-        chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
-        if everything:
-            chosen = {name: value or ["all"] for name, value in chosen.items()}
-        chosen |= {"scale": scale, "trials": trials, "epochs": epochs}  # type: ignore[dict-item]
-        choice, filled_in = fill_in(chosen, kind)
-        parallel.check_engine(engine)
-        protocols = protocol or ("honest",)
-        runs = plan(**choice, variants=variant or (), protocols=protocols, seed=seed)
-        store = Store(out)
-        view, words = look_ahead(store, runs, device, processes)
-        if estimate:
-            ahead = {"runs": len(runs), "to_do": sum(len(job.runs) for job in view.jobs)}
-            ahead["seconds"] = round(view.seconds_left(0.0))
-            say(ahead, words, as_json=as_json, quiet=False)
-            return
-        threads = parallel.default_threads(processes) if kind == "cpu" else None
-        place = parallel.Place(out, data, device, threads)
-        for name in dict.fromkeys(one.dataset for one in runs):  # before hours are planned on them
-            parallel.runner_of(name, place)
-        notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
-        store.forget_finished(runs)
-        notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside()]
-        silent = quiet or as_json
-        say_notes(notes, quiet=silent)
-        if not silent:
-            typer.echo(words, err=True)
-        if view.seconds_left(0.0) > LONG and view.jobs and not yes:
-            _ask()
-        stream = parallel.run_jobs(view.jobs, place, engine=engine, processes=processes)
-        follow(view, stream, err_console(), quiet=silent)
+    device = str(as_device(device))
+    kind = "cuda" if device.startswith("cuda") else "cpu"
+    chosen = {"datasets": dataset, "cases": case, "shifts": shift, "methods": method}
+    if everything:
+        chosen = {name: value or ["all"] for name, value in chosen.items()}
+    chosen |= {"scale": scale, "trials": trials, "epochs": epochs}  # type: ignore[dict-item]
+    choice, filled_in = fill_in(chosen, kind)
+    parallel.check_engine(engine)
+    protocols = protocol or ("honest",)
+    runs = plan(**choice, variants=variant or (), protocols=protocols, seed=seed)
+    store = Store(out)
+    view, words = look_ahead(store, runs, device, processes)
+    if estimate:
+        ahead = {"runs": len(runs), "to_do": sum(len(job.runs) for job in view.jobs)}
+        return Told(ahead | {"seconds": round(view.seconds_left(0.0))}, words, brief=words)
+    threads = parallel.default_threads(processes) if kind == "cpu" else None
+    place = parallel.Place(out, data, device, threads)
+    for name in dict.fromkeys(one.dataset for one in runs):  # before hours are planned on them
+        parallel.runner_of(name, place)
+    store.forget_finished(runs)
+    notes = [f"chosen for this machine: {filled_in}"] if filled_in else []
+    notes += [f"set aside, to be done again: {line}" for line in store.set_damaged_aside()]
+    silent = quiet or as_json
+    say_notes(notes, quiet=silent)
+    if not silent:
+        typer.echo(words, err=True)
+    if view.seconds_left(0.0) > LONG and view.jobs and not yes:
+        _ask()
+    stream = parallel.run_jobs(view.jobs, place, engine=engine, processes=processes)
+    follow(view, stream, err_console(), quiet=silent)
     left = sum(not store.has(one) for job in view.jobs for one in job.runs)
     more = f"; {left} not done: they failed, or another process has them" if left else ""
     counts = {"folder": str(out), "runs": len(runs), "written": view.written, "not_done": left}
     words = f"{view.written} runs in {view.elapsed()}; see {out}/{more}"
-    say(counts, words, as_json=as_json, quiet=False)
-    if view.failed:
-        raise typer.Exit(FAILED)
+    return Told(counts, words, brief=words, code=FAILED if view.failed else 0)
 
 
 def _ask() -> None:
@@ -168,7 +161,7 @@ def report(
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Draw tables and figures from stored results: no GPU, no data set, no training.
 
     Writes report.html, which holds everything; tables.txt, tables.md and tables.tex; and the
@@ -192,18 +185,17 @@ def report(
         for line in damaged:
             typer.echo(f"not used: {line}", err=True)
         if tables:
-            put_out("\n".join(map(text_sheet, paper_sheets(found))))
-            return
+            sheets = "\n".join(map(text_sheet, paper_sheets(found)))
+            return Told({"tables": sheets}, sheets, brief=sheets)
         made = paper_report(found, damaged)
         page = made.write(results / "report" if out is None else out)
     except OSError as error:  # a folder that is none, or cannot be written
         raise ValueError(str(error)) from error
-    say_notes(made.remarks, quiet=quiet or as_json)
     counts = {"results": made.n_results, "tables": len(made.sheets), "figures": len(made.pictures)}
     counted = ", ".join(f"{number} {what}" for what, number in counts.items())
-    said = [made.page.answer, made.page.lead[-1]] * (not quiet)
-    words = "\n".join([*said, f"{counted}; open {page}"])
-    say({**counts, "page": str(page), "notes": made.remarks}, words, as_json=as_json, quiet=False)
+    brief = f"{counted}; open {page}"
+    words = "\n".join([made.page.answer, made.page.lead[-1], brief])
+    return Told({**counts, "page": str(page), "notes": []}, words, brief, made.remarks)
 
 
 # giw paper data -----------------------------------------------------------------------------------
@@ -228,7 +220,7 @@ def data(
     data: DataFolder = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Say where data sets are looked for, what is there, and whether it is whole.
 
     One edition of a data set is enough. The demo needs no files.
@@ -252,10 +244,8 @@ def data(
                 raise RuntimeError(str(error)) from error
     found, folder = files.catalogue(data, verify=verify), files.data_folder(data)
     values = [{**asdict(one), "path": one.path and str(one.path)} for one in found]
-    words = "" if quiet else files.in_words(found, folder)
-    say({"folder": str(folder), "files": values}, words, as_json=as_json, quiet=quiet)
     altered = [one for one in found if one.state == "altered"]
     for one in altered:
         typer.echo(f"giw paper data: {files.not_whole(one.path, one.file, one.md5)}", err=True)
-    if altered:
-        raise typer.Exit(FAILED)
+    told = {"folder": str(folder), "files": values}
+    return Told(told, files.in_words(found, folder), code=FAILED if altered else 0)

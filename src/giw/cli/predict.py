@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import (
-    AsJson,
-    Quiet,
-    check_writable,
-    heard_warnings,
-    option,
-    say,
-    say_notes,
-)
+from giw.cli.common import AsJson, Quiet, Told, check_writable, option
 from giw.writing import whole_file
 
 if TYPE_CHECKING:
@@ -41,7 +33,7 @@ def predict(
     level: Annotated[float, option("--level", help=LEVEL, metavar="SHARE")] = 0.9,
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:
+) -> Told:
     """Predict the label of every row with a model that giw fit has saved.
 
     Writes one row per row of DATA, in its order: the prediction, and the probability of each
@@ -77,9 +69,9 @@ def predict(
     classes = estimator.classes_
     prediction = classes[probability.argmax(axis=1)]
     outside = reference_of(estimator, model).outside(table) if flag else None
-    with heard_warnings() as warned:
-        members = _sets(estimator, X, level, notes) if sets else None
-    label, words, values = notes["label"], [], {}
+    members = _sets(estimator, X, level, notes) if sets else None
+    label, words = notes["label"], [f"{len(prediction):,} predictions in {out}."]
+    values: dict[str, Any] = {"predictions": str(out), "rows": len(prediction), "accuracy": None}
     if label in table.columns:
         known = ~missing_in(table.columns[label])  # rows to be labelled have none yet
         if known.any():
@@ -98,13 +90,7 @@ def predict(
         values["outside"] = int(outside.sum())
         words.append(f"{values['outside']:,} rows unlike all training and validation rows.")
     write_predictions(out, prediction, probability, classes, outside=outside, members=members)
-    say_notes([*table.notes, *warned], quiet=quiet or as_json)
-    say(
-        {"predictions": str(out), "rows": len(prediction), "accuracy": None, **values},
-        " ".join([f"{len(prediction):,} predictions in {out}.", *words]),
-        as_json=as_json,
-        quiet=quiet,
-    )
+    return Told(values, " ".join(words), notes=table.notes)
 
 
 def reference_of(estimator: Any, model: Path) -> Any:
