@@ -24,7 +24,6 @@ from giw.paper.plan import Run
 from giw.paper.report import paper_sheets
 from giw.paper.rows import Result, Store, encode
 from giw.tables import read_table, sample_file
-from giw.tables.sampling import fits
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,6 @@ def file_target(name, file, cases, read, share=1):
 
 def read_in_batches(path):
     """Read a table as `giw diagnose` reads one that does not fit, a few rows at a time."""
-    fits(path, 1e3)
     return sample_file(path, 3, label="y", block_bytes=80)
 
 

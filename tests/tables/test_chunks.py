@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giw.tables import chunks as module
-from giw.tables.chunks import Chunks, as_chunks, one_or_more
+from giw.tables.chunks import Chunks, as_chunks
 
 
 def rows(n, d=2, seed=0):
@@ -14,18 +14,15 @@ def rows(n, d=2, seed=0):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 7), st.data())
 def test_blocks_and_picked_rows_do_not_depend_on_the_pieces(sizes, block, data):
-    """Blocks are those of the whole matrix, kept rows included."""
     n = sum(sizes)
     if n == 0:
         return
     x = rows(n)
-    kept = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
     index = np.array(data.draw(st.permutations(range(n))))[: n // 2 + 1]
     pieces = np.split(x, np.cumsum(sizes)[:-1])
     old, module.BLOCK = module.BLOCK, block
     try:
         found = list(Chunks(lambda: pieces, "x"))
-        some = list(Chunks(lambda: pieces, "x").where(kept))
         picked = Chunks(lambda: pieces, "x").rows(index)
     finally:
         module.BLOCK = old
@@ -33,7 +30,6 @@ def test_blocks_and_picked_rows_do_not_depend_on_the_pieces(sizes, block, data):
     expected = [x[start : start + block] for start in range(0, n, block)]
     assert len(found) == len(expected)
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
-    assert np.array_equal(np.concatenate([np.empty((0, 2)), *some]), x[kept])
     assert np.array_equal(picked, x[index])
 
 
@@ -44,7 +40,6 @@ def test_what_is_taken_for_pieces_and_what_is_not():
         assert as_chunks(array, "x") is None
     for pieces in ([x, x], (torch.as_tensor(x),), lambda: iter([x, x]), Chunks(lambda: [x], "x")):
         assert len(as_chunks(pieces, "x")) % 4 == 0
-    assert len(one_or_more(x, "x")) == 4
     assert as_chunks([x], "x").through(lambda b: 2 * b).rows(np.array([1]))[0, 0] == 2 * x[1, 0]
 
 
@@ -72,11 +67,3 @@ def test_a_function_that_forgets_rows_is_found_out():
 def test_bad_pieces_are_named(pieces, words):
     with pytest.raises(ValueError, match=words):
         list(Chunks(lambda: pieces, "x_train"))
-
-
-def test_rows_are_left_out_one_after_the_other():
-    x = rows(6)
-    some = as_chunks([x[:4], x[4:]], "x").where(np.array([1, 0, 1, 1, 0, 1], dtype=bool))
-    fewer = some.where(np.array([0, 1, 0, 1], dtype=bool))
-    assert (len(some), len(fewer)) == (4, 2)
-    assert np.array_equal(np.concatenate(list(fewer)), x[[2, 5]])

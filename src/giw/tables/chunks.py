@@ -30,15 +30,12 @@ class Chunks:
         Called once for each walk; gives an iterable of arrays (rows, d), the same every time.
     name : str
         What messages call it.
-    kept : bool array of shape (n,), optional
-        Rows that count.
     change : callable, optional
         What each block goes through before it is handed out.
     """
 
     pieces: Callable[[], Iterable[Any]]
     name: str
-    kept: NDArray[np.bool_] | None = None
     change: Callable[[Array], Array] = lambda block: block
     _total: int | None = None  # rows that the first walk counted
 
@@ -46,7 +43,7 @@ class Chunks:
         """Blocks of at most ``BLOCK`` rows, (rows, d)."""
         waiting: list[Array] = []
         rows = 0
-        for part in self._kept_parts():
+        for part in self._parts():
             waiting.append(part)
             rows += len(part)
             while rows >= BLOCK:
@@ -57,11 +54,9 @@ class Chunks:
             yield self.change(np.concatenate(waiting))
 
     def __len__(self) -> int:
-        """Number of rows that count; the first time this is asked may take a walk."""
-        if self.kept is not None:
-            return int(self.kept.sum())
+        """Number of rows; the first time this is asked may take a walk."""
         if self._total is None:
-            collections.deque(self._kept_parts(), maxlen=0)
+            collections.deque(self._parts(), maxlen=0)
         return self._total or 0
 
     def rows(self, index: NDArray[np.intp]) -> Array:
@@ -77,19 +72,12 @@ class Chunks:
             start += len(block)
         return np.empty((0, 0)) if found is None else found
 
-    def where(self, kept: NDArray[np.bool_]) -> Chunks:
-        """Only some of the rows: those marked in a bool array of shape (n,)."""
-        if self.kept is not None:  # marks are counted among the rows that were left
-            marks, kept = kept, np.zeros_like(self.kept)
-            kept[self.kept] = marks
-        return replace(self, kept=kept)
-
     def through(self, change: Callable[[Array], Array]) -> Chunks:
         """The same rows, each block changed once more."""
         before = self.change
         return replace(self, change=lambda block: change(before(block)))
 
-    def _kept_parts(self) -> Iterator[Array]:
+    def _parts(self) -> Iterator[Array]:
         total, width = 0, None
         for number, piece in enumerate(self.pieces()):
             if not len(piece):
@@ -101,15 +89,13 @@ class Chunks:
                     f"{self.name}: piece {number} has {part.shape[1]} features and the first one "
                     f"{width}; all need the same columns in the same order"
                 )
-            mine = slice(total, total + len(part))
             total += len(part)
-            yield part if self.kept is None else part[self.kept[mine]]
+            yield part
         if total == 0:
             raise ValueError(f"{self.name} is empty: none of its pieces holds a row")
-        expected = self._total if self.kept is None else len(self.kept)
-        if total != (expected or total):
+        if total != (self._total or total):
             raise ValueError(
-                f"{self.name} has {total} rows where {expected} were expected; it is walked "
+                f"{self.name} has {total} rows where {self._total} were expected; it is walked "
                 "through several times and must give the same rows every time"
             )
         self._total = total
@@ -137,9 +123,3 @@ def as_chunks(value: Any, name: str) -> Chunks | None:
             "returns a new one, a list of arrays, or an object with __iter__"
         )
     return Chunks(lambda: value, name)
-
-
-def one_or_more(value: Any, name: str) -> Chunks:
-    """Pieces as they are, and an array as its only piece."""
-    found = as_chunks(value, name)
-    return found if found is not None else Chunks(lambda: [value], name)

@@ -56,6 +56,15 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     path : path
         The ending says what it is: .csv, .tsv (also .gz), .parquet, .pq or .npz.
     """
+    path = checked_path(path)
+    if path.name.lower().endswith(NPZ):
+        return _read_npz(path)
+    file = TableFile(path)
+    return file.table(list(file.batches()))
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a file that may hold a table, by its name and size."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; check the path")
@@ -63,20 +72,12 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         raise ValueError(f"{path} is a folder; name a csv, parquet or npz file")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes); write it again")
-    name = path.name.lower()
-    if not name.endswith(CSV + PARQUET + NPZ):
+    if not path.name.lower().endswith(CSV + PARQUET + NPZ):
         raise ValueError(
             f"{path}: cannot tell what it is; the name must end in one of "
             f"{', '.join(CSV + PARQUET + NPZ)}"
         )
-    if name.endswith(NPZ):
-        table = _read_npz(path)
-    else:
-        file = TableFile(path, 2**22, keep=True)
-        table = file.table(list(file.batches()))
-    if len(table) == 0:
-        raise ValueError(f"{path} holds no rows; a table needs at least one")
-    return table
+    return path
 
 
 @contextmanager
@@ -102,10 +103,11 @@ class TableFile:
     Parameters
     ----------
     path : Path
-    block_bytes : int
+    block_bytes : int, default=2**20
         What is read at a time; no row may be longer. About fifty times as much is in memory.
-    keep : bool, default=False
-        Keep all rows in memory, so that the file is read once.
+    most_bytes : float, optional
+        Room for all rows, at eight bytes a cell or what their text takes. Where that is enough they
+        are kept, and the file is read once.
 
     Attributes
     ----------
@@ -113,10 +115,15 @@ class TableFile:
         Columns.
     total : int
         Rows.
+    kept : list of batches, or None
+        All rows, where there is room.
     """
 
-    def __init__(self, path: Path, block_bytes: int, *, keep: bool = False) -> None:
-        self.path, self.total, self._kept = path, 0, None
+    def __init__(
+        self, path: Path, block_bytes: int = 2**20, *, most_bytes: float = math.inf
+    ) -> None:
+        self.path, self.total = path, 0
+        self.kept: list[Any] | None = None
         self._parquet = path.name.lower().endswith(PARQUET)
         with self._told():
             found = (_open_parquet if self._parquet else _open_csv)(path)
@@ -126,28 +133,34 @@ class TableFile:
             raise ValueError(f"{path} has two columns called {twice[0]!r}; rename one")
         self._kinds: dict[str, Sequence[str]] = found[1]
         self._batches = functools.partial(found[2], block_bytes)
-        counts = self.names[:1] == [UNNAMED]
-        looked_at = None if keep else [*self._kinds, *([UNNAMED] if counts else [])]
-        kept, first = [], None
-        for batch in self.batches(looked_at):
+        self.kept = self._all_rows(most_bytes)
+        self._counts, first = self.names[:1] == [UNNAMED], 0.0
+        for batch in self.batches([*self._kinds, *[UNNAMED] * self._counts]):
             for name, kinds in self._kinds.items():
                 cells = batch.column(name).cast("string").drop_null().unique()
                 if len(cells):
                     self._kinds[name] = [k for k in kinds if KINDS[k](cells) is not None]
-            if counts and len(batch):
+            if self._counts and len(batch):
                 numbers = _numbers(batch.column(UNNAMED).cast("string"))
-                first = numbers[0] if numbers is not None and first is None else first
-                counts = numbers is not None and counts_rows(numbers, (first or 0.0) + self.total)
+                first = numbers[0] if numbers is not None and not self.total else first
+                self._counts = numbers is not None and counts_rows(numbers, first + self.total)
             self.total += len(batch)
-            kept += [batch] if keep else []
         if self.total == 0:
             raise ValueError(f"{path} holds no rows; a table needs at least one")
-        self._kept, self._counts = kept if keep else None, counts
+
+    def _all_rows(self, most_bytes: float) -> list[Any] | None:
+        kept, size = [], 0
+        for batch in self.batches():
+            size += max(batch.nbytes, 8 * len(batch) * len(self.names))
+            if size > most_bytes:
+                return None
+            kept.append(batch)
+        return kept
 
     def batches(self, columns: list[str] | None = None) -> Iterator[Any]:
         """Batches of Arrow, all rows in their order; some columns, or all."""
         with self._told():
-            yield from self._batches(columns) if self._kept is None else self._kept
+            yield from self._batches(columns) if self.kept is None else self.kept
 
     def table(self, batches: Sequence[Any]) -> Table:
         """Rows of :meth:`batches` as numbers, dates as days, and words."""
@@ -198,7 +211,7 @@ def _open_csv(path: Path) -> tuple[list[str], dict[str, Sequence[str]], Walk]:
     import pyarrow as pa
     import pyarrow.csv
 
-    names, separator, lines = _header(path)
+    names, separator, lines = header(path)
 
     def walk(block_bytes: int, columns: list[str] | None) -> Iterable[Any]:
         return pyarrow.csv.open_csv(
@@ -252,7 +265,7 @@ KINDS: dict[str, Callable[[Any], Column | None]] = {
 }  # fmt: skip
 
 
-def _header(path: Path) -> tuple[list[str], str, int]:
+def header(path: Path) -> tuple[list[str], str, int]:
     """Names of the columns, what separates them, and the number of lines up to their end."""
     with text_of(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
         empty, line = 0, lines.readline(2**20)

@@ -8,9 +8,7 @@ as if training had never seen it, so that those which were not drawn join it in 
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.tables.reading import CSV, PARQUET, TableFile, read_table, text_of, told_in_one_line
+from giw.tables.reading import NPZ, TableFile, checked_path, read_table
 from giw.tables.table import Column, Table, missing_in
 
 COPIES = 6  # of a table that are in memory at once: file, frame, columns, matrix, units, scratch
-HEAD = 2**20  # bytes by which the number of rows of a csv file is judged
 Ints = NDArray[np.int64]
 
 
@@ -50,53 +47,17 @@ def read_within(
     path: str | os.PathLike[str], memory: float, *, label: str | None = None, random_state: int = 0
 ) -> Table | TableSample:
     """A whole table where it can be worked on within ``memory`` bytes, a sample of it otherwise."""
-    if fits(path, memory):
+    path = checked_path(path)
+    if path.name.lower().endswith(NPZ):
         return read_table(path)
-    return sample_file(path, label=label, random_state=random_state)
-
-
-def fits(path: str | os.PathLike[str], memory: float) -> bool:
-    """Whether a file can be worked on within ``memory`` bytes; npz files always count as if.
-
-    The table itself would take rows × columns × 8 bytes, or what its text takes.
-    """
-    path = Path(path)
-    name = path.name.lower()
-    if not path.is_file():
-        return True
-    if name.endswith(PARQUET):
-        import pyarrow.parquet
-
-        with told_in_one_line(path, "whole parquet"):
-            metadata = pyarrow.parquet.read_metadata(path)
-        text = sum(metadata.row_group(j).total_byte_size for j in range(metadata.num_row_groups))
-        return COPIES * max(8 * metadata.num_rows * metadata.num_columns, text) <= memory
-    return not name.endswith(CSV) or COPIES * _csv_bytes(path, memory / COPIES) <= memory
-
-
-def _csv_bytes(path: Path, most: float) -> float:
-    """What a csv file takes as text or as a table of numbers, whichever is more.
-
-    Rows are judged by the first ones. A compressed file is unpacked, without keeping anything,
-    until ``most`` bytes came out of it: what it says of its size may be wrong.
-    """
-    with text_of(path) as file:
-        try:
-            head = file.read(HEAD)
-            size = len(head)
-            while isinstance(file, gzip.GzipFile) and size <= most and (block := file.read(HEAD)):
-                size += len(block)
-        except (OSError, EOFError, zlib.error):
-            return 0.0  # it is damaged, and whoever reads it will say so
-        if not isinstance(file, gzip.GzipFile):
-            size = path.stat().st_size
-    names, _, rows = head.partition(b"\n")
-    columns = 1 + max(names.count(separator) for separator in (b",", b";", b"\t"))
-    return max(float(size), 8.0 * columns * max(1, rows.count(b"\n")) * size / max(1, len(head)))
+    file = TableFile(path, most_bytes=memory / COPIES)
+    if file.kept is not None:
+        return file.table(file.kept)
+    return sample_file(file, label=label, random_state=random_state)
 
 
 def sample_file(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | TableFile,
     most: int = 50_000,
     *,
     label: str | None = None,
@@ -109,7 +70,7 @@ def sample_file(
 
     Parameters
     ----------
-    path : path
+    path : path or TableFile
     most : int, default=50_000
         Rows to draw, each with the same chance, without replacement.
     label : str, optional
@@ -122,7 +83,9 @@ def sample_file(
     block_bytes : int, default=2**20
         What is read of the file at a time; about fifty times as much is in memory then.
     """
-    file = TableFile(Path(path), block_bytes)
+    file = path
+    if not isinstance(file, TableFile):
+        file = TableFile(Path(file), block_bytes, most_bytes=0)
     drawn = np.zeros(file.total, dtype=bool)  # all that grows with the file: a byte per row
     choice = np.random.default_rng(random_state).choice
     drawn[choice(file.total, min(most, file.total), replace=False, shuffle=False)] = True
@@ -136,10 +99,12 @@ def sample_file(
     drawn[sorted(rare)[:most_added]] = True
     notes, kept = table.notes, drawn[rows]
     if len(rare) > most_added:
-        note = f"{path}: {len(rare) - most_added:,} rare values are not in the sample and count as"
-        notes = (*notes, f"{note} never seen")
+        gone = f"{len(rare) - most_added:,} rare values are not in the sample"
+        notes = (*notes, f"{table.source}: {gone} and count as never seen")
     some = {name: column[kept] for name, column in table.columns.items()}
-    return TableSample(some, str(path), notes, False, table.dates, rows[kept], file.total, counts)
+    return TableSample(
+        some, str(file.path), notes, False, table.dates, rows[kept], file.total, counts
+    )
 
 
 def _walked_through(

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from giw.checks import (
-    as_array,
-    as_rows,
-    callers_level,
-    check_auto,
-    like_input,
-)
+from giw.checks import as_array, as_rows, callers_level, check_auto, like_input
 from giw.tables.chunks import Chunks
 from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 
@@ -123,7 +117,7 @@ class Ratio(BaseEstimator):
             matrices, any iterable of them that can be walked through several times, or a function
             that returns a new iterator.
         x_val : array-like of shape (m, d), or chunks
-            Validation points; chunks as for ``x_train``.
+            Validation points; chunks are joined in memory.
         val_weight : array-like of shape (m,), optional
             Membership of each validation point, between 0 and 1; a point of weight zero counts
             for nothing.

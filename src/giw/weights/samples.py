@@ -14,7 +14,7 @@ from scipy.spatial.distance import pdist
 from sklearn.preprocessing import StandardScaler
 
 from giw.checks import as_members, as_row_pair, as_rows
-from giw.tables.chunks import BLOCK, Chunks, as_chunks, one_or_more
+from giw.tables.chunks import BLOCK, Chunks, as_chunks
 
 Array = NDArray[np.float64]
 Rows = Any  # (n, d); an array, or Chunks where the estimator takes them
@@ -67,7 +67,7 @@ def blocks(x: Rows) -> Iterator[NDArray[Any]]:
     return (part.astype(np.float64, copy=False) for part in pieces)
 
 
-def common_units(train: Rows, val: Rows, share: Array, *, standardize: bool) -> StandardScaler:
+def common_units(train: Rows, val: Array, share: Array, *, standardize: bool) -> StandardScaler:
     """Units in which every feature has variance one when both samples count the same.
 
     A feature that is constant over both samples says nothing; its unit is left at one.
@@ -75,14 +75,12 @@ def common_units(train: Rows, val: Rows, share: Array, *, standardize: bool) -> 
     units = StandardScaler(with_std=standardize)
     for part in blocks(train):
         units.partial_fit(part, sample_weight=np.ones(len(part)))
-    for part, each in zip(blocks(val), blocks(len(train) * share), strict=True):
-        if part.shape[1] != units.n_features_in_:
-            raise ValueError(
-                f"x_train has {units.n_features_in_} features and x_val has {part.shape[1]}; "
-                "both need the same columns in the same order"
-            )
-        units.partial_fit(part, sample_weight=each)
-    return units
+    if val.shape[1] != units.n_features_in_:
+        raise ValueError(
+            f"x_train has {units.n_features_in_} features and x_val has {val.shape[1]}; "
+            "both need the same columns in the same order"
+        )
+    return units.partial_fit(val, sample_weight=len(train) * share)
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Samples:
     """Two samples in common units, and what is needed to choose parameters."""
 
     train: Rows  # (n, d); a matrix or chunks
-    val: Rows  # (m, d), of membership above zero
+    val: Array  # (m, d), of membership above zero
     share: Array  # (m,), membership divided by its sum
     units: StandardScaler
     dtype: Any = np.float64  # of what came in
@@ -99,22 +97,28 @@ class Samples:
     def of(cls, x_train: Any, x_val: Any, val_weight: Any | None, standardize: bool) -> Samples:
         """From what a user passes to ``fit``."""
         train: Rows
-        val: Rows
-        if as_chunks(x_train, "x_train") is None and as_chunks(x_val, "x_val") is None:
-            train, val = as_row_pair(x_train, x_val)
+        chunks, pieces = as_chunks(x_train, "x_train"), as_chunks(x_val, "x_val")
+        val: Any = x_val if pieces is None else np.concatenate(list(pieces))
+        if chunks is None:
+            train, val = as_row_pair(x_train, val)
         else:
-            train, val = one_or_more(x_train, "x_train"), one_or_more(x_val, "x_val")
+            train, val = chunks, as_rows(val, "x_val")
         member = as_members(val_weight, (len(val),))
         counts = member > 0
-        val = val.where(counts) if isinstance(val, Chunks) else val[counts]
-        share = member[counts] / member.sum()
+        val, share = val[counts].astype(np.float64), member[counts] / member.sum()
         units = common_units(train, val, share, standardize=standardize)
-        dtype = np.float64 if isinstance(train, Chunks) else train.dtype
-        return cls(_through(units, train), _through(units, val), share, units, dtype)
+
+        def change(part: NDArray[Any]) -> Array:
+            changed: Array = units.transform(part.astype(np.float64))
+            return changed
+
+        if chunks is not None:
+            return cls(chunks.through(change), change(val), share, units)
+        return cls(change(train), change(val), share, units, train.dtype)
 
     def some_val(self, most: int) -> Array:
         """At most so many validation points, evenly spread."""
-        return _rows(self.val, evenly_spread(self._sums[1], most))
+        return self.val[evenly_spread(self.val.sum(-1), most)]
 
     def some_of_both(self, most: int) -> Array:
         """At most so many points of each sample, evenly spread."""
@@ -123,8 +127,9 @@ class Samples:
 
     def few(self, most: int) -> Samples:
         """At most so many rows of each, evenly spread, with the shares of those."""
-        train = _rows(self.train, evenly_spread(self._sums[0], most))
-        share = self.share[evenly_spread(self._sums[1], most)]
+        rows = evenly_spread(self._train_sums, most)
+        train = self.train.rows(rows) if isinstance(self.train, Chunks) else self.train[rows]
+        share = self.share[evenly_spread(self.val.sum(-1), most)]
         return Samples(train, self.some_val(most), share / share.sum(), self.units)
 
     @property
@@ -133,17 +138,5 @@ class Samples:
         return len(self.share) >= 3 and float(self.share.max()) < 0.9
 
     @cached_property
-    def _sums(self) -> list[Array]:
-        both = self.train, self.val
-        return [np.concatenate([part.sum(-1) for part in blocks(x)]) for x in both]
-
-
-def _through(units: StandardScaler, x: Rows) -> Rows:
-    if isinstance(x, Chunks):
-        return x.through(lambda part: units.transform(part.astype(np.float64)))
-    return units.transform(x.astype(np.float64))
-
-
-def _rows(x: Rows, index: NDArray[np.intp]) -> Array:
-    picked: Array = x.rows(index) if isinstance(x, Chunks) else x[index]
-    return picked
+    def _train_sums(self) -> Array:
+        return np.concatenate([part.sum(-1) for part in blocks(self.train)])
