@@ -6,21 +6,25 @@ import os
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from giw.checks import callers_level, check_count
+from giw.checks import as_array, callers_level, check_count
 from giw.estimators.inputs import (
     check_splitter,
     class_labels,
     has_validation,
+    in_order_of_fit,
+    is_frame,
     joint_classes,
+    refuse_dates,
     row_weights,
     same_columns,
     table_of,
@@ -28,15 +32,8 @@ from giw.estimators.inputs import (
 from giw.estimators.saving import SavesToFolder
 from giw.nets.devices import LARGE, as_device, default_group, shared_seed, threads_for
 from giw.nets.epochs import training_bar
-from giw.nets.inputs import (
-    as_net_input,
-    center_and_spread,
-    check_same_scale,
-    holds_embedding,
-    net_for,
-    standardised,
-)
 from giw.nets.methods import METHODS, GIWPlus, method_named
+from giw.nets.models import holds_embedding, net_for
 from giw.nets.stack import RIVALS, Trainings, fit_stack, logits_of
 from giw.nets.training import Method, Tensors, TrainingConfig
 from giw.support import SupportSplit, SupportSplitter
@@ -361,3 +358,85 @@ def _as_numpy(split: SupportSplit) -> SupportSplit:
     held = {field.name: host(getattr(split, field.name)) for field in fields(split)}
     held["p_values"] = {name: host(p) for name, p in split.p_values.items()}
     return replace(split, **held)
+
+
+def as_net_input(
+    estimator: BaseEstimator, X: Any, name: str, *, like: tuple[int, ...] | None = None
+) -> Tensor:
+    """Inputs of a net as floats, or bytes for images; at least one point, of shape ``like``.
+
+    Tables go through scikit-learn's checks, which remember the columns' number and names, or
+    compare them where ``like`` says that there were points before.
+    """
+    X = table_of(X, name)
+    shape, image = tuple(X.shape), X.ndim > 2
+    if like is not None and shape[:1] == (0,):
+        way = "at least one point" if name == "X" else f"{name}=None"
+        raise ValueError(f"{name} has no rows; pass {way}")
+    # of a table that comes to predict, scikit-learn has words of its own that others look for
+    if like is not None and shape[1:] and shape[1:] != like and (image or name != "X"):
+        raise ValueError(
+            f"points of {name} have shape {shape[1:]}, the training points have {like}; both need "
+            "the same columns in the same order"
+        )
+    if image:
+        if 0 in shape:
+            raise ValueError(f"{name} must hold at least one point, got shape {shape}")
+        values = X if X.dtype == np.uint8 and X.ndim == 4 else as_array(X, name)
+        if like is None:
+            estimator.n_features_in_ = prod(shape[1:])
+    else:
+        refuse_dates(X, name, estimator)
+        X = in_order_of_fit(estimator, X) if like is not None else X
+        try:
+            table = validate_data(estimator, X, reset=like is None, ensure_all_finite=False)
+            values = as_array(table, name)
+        except (TypeError, ValueError):
+            kinds = dict(X.dtypes) if is_frame(X) else {}
+            text = [c for c, kind in kinds.items() if getattr(kind, "kind", "O") not in "biuf"]
+            if not text:
+                raise
+            raise ValueError(
+                f"{name}: columns {text[:5]!r} do not hold numbers; encode text and categories "
+                "first, for example with sklearn.preprocessing.OneHotEncoder"
+            ) from None
+    # negative strides and arrays that are read-only are legal in numpy and not in torch
+    return torch.from_numpy(np.require(values, requirements=["C", "W"]))
+
+
+def center_and_spread(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of columns in any unit, in double precision, (d,) each.
+
+    A column that rounding alone moves has a spread of one: it is constant.
+    """
+    unit = x.abs().amax(dim=0).double().clamp(min=torch.finfo(torch.float64).tiny)
+    spread, center = torch.std_mean(x / unit, dim=0, correction=0)
+    constant = spread <= 16 * torch.finfo(torch.float64).eps * center.abs()
+    return center * unit, torch.where(constant, 1.0, spread * unit)
+
+
+def standardised(x: Tensor, center: Tensor, spread: Tensor, name: str) -> Tensor:
+    """What a net computes in: standardised float32; bytes stay bytes.
+
+    Rows to predict may lie far beyond the training rows; those that do not fit are told here, and
+    not as a loss of NaN.
+    """
+    if x.dtype == torch.uint8:
+        return x
+    single = ((x - center) / spread).to(torch.float32)
+    if not bool(torch.isfinite(single).all()):
+        raise ValueError(
+            f"{name} holds numbers up to {float(x.abs().max()):.2g}, too large for float32; "
+            "divide its columns by a typical size first"
+        )
+    return single
+
+
+def check_same_scale(x: Tensor, other: Tensor, names: tuple[str, str]) -> None:
+    """Images as bytes become numbers from 0 to 1; floats beside them have to be such numbers."""
+    for bytes_, floats, (name, its) in ((x, other, names), (other, x, names[::-1])):
+        if bytes_.dtype == torch.uint8 != floats.dtype and float(floats.max()) > 1:
+            raise ValueError(
+                f"{name} holds bytes, which are divided by 255, and {its} floats up to "
+                f"{float(floats.max()):g}; divide those by 255, or pass bytes in both"
+            )

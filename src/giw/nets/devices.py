@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import nn
 
 from giw.checks import as_generator
-from giw.threads import one_thread
+from giw.threads import STREAM, one_thread
 
 LARGE = 2_000_000  # parameters; LeNet-5 has 0.06 or 0.2 million, ResNet-18 has 11
 
@@ -70,3 +70,19 @@ def shared_seed(random_state: Any, ranks: dist.ProcessGroup | None) -> int:
     if ranks is not None:
         dist.broadcast_object_list(drawn, group=ranks, group_src=0)
     return drawn[0]
+
+
+@contextmanager
+def seeded_stream(seed: int, device: torch.device) -> Iterator[None]:
+    """The global stream of torch seeded for a while, for layers that draw from no other.
+
+    Only the streams of the processor and of ``device`` are touched, and both are put back;
+    ``torch.manual_seed`` would seed those of all GPUs, and leave them so.
+    """
+    cuda = device.type == "cuda"
+    with STREAM, torch.random.fork_rng(devices=[device] if cuda else []):
+        torch.default_generator.manual_seed(seed)
+        if cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield

@@ -6,6 +6,7 @@ representation used for splitting, and ``head(z)`` from there to the logits.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
@@ -16,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from giw.checks import as_generator
+from giw.nets.devices import seeded_stream
 from giw.nets.images import as_input, resize_images
-from giw.threads import STREAM
 
 RandomState = int | np.random.Generator | None
 SMALL_SIDE = 16  # below this, two convolutions of 5 × 5 leave nothing to pool
@@ -213,12 +214,69 @@ def build(
     return initialised(lambda: KINDS[name](**given), random_state)
 
 
+def net_for(module: nn.Module | None, x: Tensor, classes: int, seed: int) -> nn.Module:
+    """A copy of a module that gives one number per class, or a net that suits the points.
+
+    A module that does not fit the data is told before any training, by what it does to two points.
+    Lazy layers get their parameters here, from ``seed`` rather than from torch's global one.
+    """
+    if module is None:
+        return model_for(x.shape, classes, random_state=seed).to(x.device)
+    if not isinstance(module, nn.Module):
+        raise ValueError(
+            f"module must be an instance of torch.nn.Module, got {module!r}; "
+            "call the class to make one"
+        )
+    if any(p.device.type == "meta" for p in module.parameters()):
+        raise ValueError("module is on device meta and has no values; build it on 'cpu'")
+    # moving a module to a device and the first pass of a lazy layer would change the user's own
+    net = copy.deepcopy(module).to(x.device)
+    _check_output(net, x[:2], classes, seed)
+    return net
+
+
+def _check_output(module: nn.Module, x: Tensor, classes: int, seed: int) -> None:
+    """What a net gives, asked of two points; a layer that cannot take them says so itself."""
+    was_training = module.training
+    module.eval()  # two points are no batch to take statistics of
+    try:
+        with torch.no_grad(), seeded_stream(seed, x.device):
+            logits = module(as_input(x))
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"module cannot take points of shape {tuple(x.shape[1:])}, which come as float32: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    finally:
+        module.train(was_training)
+    if not isinstance(logits, Tensor):
+        raise ValueError(
+            f"module must give the logits alone, a tensor of shape (n, {classes}), got a "
+            f"{type(logits).__name__}; wrap it in a module whose forward picks them"
+        )
+    if tuple(logits.shape) != (len(x), classes):
+        raise ValueError(
+            f"module must give {classes} numbers per point, one per class, got shape "
+            f"{tuple(logits.shape[1:])}; let its last layer have {classes} outputs"
+        )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise ValueError(
+            "module has no parameter to train; let some of them require a gradient, for example "
+            "module.requires_grad_(True)"
+        )
+
+
+def holds_embedding(module: nn.Module | None) -> bool:
+    """Whether a net looks rows up by number: between two of them there is nothing."""
+    return isinstance(module, nn.Module) and any(
+        isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules()
+    )
+
+
 def initialised(make: Callable[[], nn.Module], random_state: RandomState = None) -> nn.Module:
     """Call ``make`` under a private seed; torch's global seed is as before afterwards."""
     seed = int(as_generator(random_state).integers(2**63))
-    # Only the CPU generator is forked and seeded: torch.manual_seed would reach for every GPU.
-    with STREAM, torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.default_generator.manual_seed(seed)
+    with seeded_stream(seed, torch.device("cpu")), torch.device("cpu"):
         return make()
 
 

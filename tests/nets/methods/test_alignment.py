@@ -151,7 +151,6 @@ def test_labels_of_validation_points_are_not_looked_at_unless_asked():
         (CCSA, {"gamma": float("nan")}),
         (CCSA, {"margin": 0.0}),
         (DANN, {"strength": -1.0}),
-        (DANN, {"width": 0}),
         (DANN, {"learning_rate": 0.0}),
     ],
 )

@@ -214,7 +214,7 @@ def test_high_losses_of_flipped_labels_learn_a_low_weight():
     assert at_start.max() < 2 * at_start.min()  # it was learnt, not drawn
 
 
-@pytest.mark.parametrize("setting", [{"virtual_step": 0.0}, {"width": -1}, {"learning_rate": 0.0}])
+@pytest.mark.parametrize("setting", [{"virtual_step": 0.0}, {"learning_rate": 0.0}])
 def test_settings_without_a_meaning_are_refused(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         MWNet(**setting)

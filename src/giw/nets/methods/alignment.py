@@ -89,8 +89,6 @@ class DANN(PlainMethod):
     ----------
     strength : float, default=1.0
         Largest weight of the reversed gradient; at zero the domain classifier only looks on.
-    width : int, default=100
-        Hidden units of the domain classifier.
     learning_rate : float, default=5e-4
         How fast Adam moves the domain classifier.
     val_share : float, default=0.0
@@ -99,7 +97,6 @@ class DANN(PlainMethod):
 
     name: ClassVar[str] = "dann"
     strength: float = 1.0
-    width: int = 100
     learning_rate: float = 5e-4
     val_share: float = 0.0
 
@@ -108,7 +105,6 @@ class DANN(PlainMethod):
         if not self.strength >= 0:
             raise ValueError(f"strength must not be negative, got {self.strength}")
         check_share(self.val_share, "val_share")
-        check_positive(self.width, "width")
         check_positive(self.learning_rate, "learning_rate")
 
     @property
@@ -119,7 +115,7 @@ class DANN(PlainMethod):
     def state(self, evidence: Evidence, split: SupportSplit | None) -> Perceptron:
         """The domain classifier."""
         z = evidence.hidden(evidence.x_train[:1])  # (1, d)
-        return Perceptron.drawn(z.shape[1], self.width, like=z, random_state=evidence.random_state)
+        return Perceptron.drawn(z.shape[1], like=z, random_state=evidence.random_state)
 
     def loss(self, net: Net, params: Params, state: Perceptron, batch: Batch) -> StepLoss:
         """Classification, and the domain loss behind a layer that reverses gradients."""

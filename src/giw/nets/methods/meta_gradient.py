@@ -92,8 +92,6 @@ class MWNet(PlainMethod):
     ----------
     virtual_step : float, default=0.1
         Size of the plain gradient step after which the validation loss is looked at.
-    width : int, default=100
-        Hidden units of the weighting net.
     learning_rate, weight_decay : float
         How Adam moves the weighting net.
     normalise : bool, default=True
@@ -103,7 +101,6 @@ class MWNet(PlainMethod):
     name: ClassVar[str] = "mw_net"
     looks_ahead: ClassVar[bool] = True
     virtual_step: float = 0.1
-    width: int = 100
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
     normalise: bool = True
@@ -111,13 +108,12 @@ class MWNet(PlainMethod):
     def __post_init__(self) -> None:
         """Refuse steps that lead nowhere."""
         check_positive(self.virtual_step, "virtual_step")
-        check_positive(self.width, "width")
         check_positive(self.learning_rate, "learning_rate")
 
     def state(self, evidence: Evidence, split: SupportSplit | None) -> Perceptron:
         """The weighting net, from loss to logit of a weight."""
         like = as_input(evidence.x_train[:1])
-        return Perceptron.drawn(1, self.width, like=like, random_state=evidence.random_state)
+        return Perceptron.drawn(1, like=like, random_state=evidence.random_state)
 
     def loss(self, net: Net, params: Params, state: Perceptron, batch: Batch) -> StepLoss:
         """Weighted training loss for the net; for the weighting net, the validation loss ahead."""

@@ -108,7 +108,7 @@ class Perceptron(State):
     bias2: Tensor  # (1,)
 
     @classmethod
-    def drawn(cls, n_in: int, width: int, *, like: Tensor, random_state: int) -> Perceptron:
+    def drawn(cls, n_in: int, *, like: Tensor, random_state: int, width: int = 100) -> Perceptron:
         """Drawn as torch draws a linear layer, uniform within 1 / √(number of inputs).
 
         ``like`` lends device and dtype; the draw itself is made on the CPU, the same everywhere.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +14,6 @@ from torch import Tensor
 
 from giw.nets.images import Augmentation, as_input, warp
 from giw.nets.training.protocol import Batch, Params
-from giw.threads import STREAM
 
 
 @dataclass(frozen=True)
@@ -255,19 +253,3 @@ def seeded_generator(random_state: int, purpose: str) -> torch.Generator:
     """Independent streams of randomness for each purpose, from one number."""
     words = np.random.SeedSequence([random_state, *purpose.encode()]).generate_state(2, np.uint32)
     return torch.Generator().manual_seed(int(words[0]) << 31 | int(words[1]) >> 1)
-
-
-@contextmanager
-def seeded_stream(seed: int, device: torch.device) -> Iterator[None]:
-    """The global stream of torch seeded for a while, for layers that draw from no other.
-
-    Only the streams of the processor and of ``device`` are touched, and both are put back;
-    ``torch.manual_seed`` would seed those of all GPUs, and leave them so.
-    """
-    cuda = device.type == "cuda"
-    with STREAM, torch.random.fork_rng(devices=[device] if cuda else []):
-        torch.default_generator.manual_seed(seed)
-        if cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield

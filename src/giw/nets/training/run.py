@@ -16,7 +16,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.nets.devices import LARGE, threads_for
+from giw.nets.devices import LARGE, seeded_stream, threads_for
 from giw.nets.images import as_input
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
@@ -27,7 +27,6 @@ from giw.nets.training.batches import (
     Tensors,
     hold_out,
     seeded_generator,
-    seeded_stream,
 )
 from giw.nets.training.checkpoint import (
     Checkpoint,
