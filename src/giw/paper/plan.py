@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import Any
 
@@ -129,11 +129,11 @@ def plan(
     validation points stay in the training pool.
     """
     settings = [
-        setting
-        for setting in PAPER_SETTINGS
-        if (datasets is None or setting.dataset in datasets)
-        and (cases is None or setting.case in cases)
-        and (shifts is None or setting.shift in shifts)
+        s
+        for s in PAPER_SETTINGS
+        if (datasets is None or s.dataset in datasets)
+        and (cases is None or s.case in cases)
+        and (shifts is None or s.shift in shifts)
     ]
     _check_known("dataset", datasets, {s.dataset for s in PAPER_SETTINGS})
     _check_known("case", cases, {s.case for s in PAPER_SETTINGS})
@@ -157,12 +157,10 @@ def plan(
             "class_prior_10 or class_prior_100, or the method giw"
         )
     variant = composed(tuple(variants))
-    everything = (*PAPER_METHODS, SPLIT_GIW, *PUBLISHED)
+    chosen = methods or (*PAPER_METHODS, SPLIT_GIW, *PUBLISHED)
     runs = [
         Run(s.dataset, s.case, s.shift, method, trial, protocol, variant, epochs, seed, scale)
-        for s, method, protocol, trial in product(
-            settings, methods or everything, protocols, range(trials)
-        )
+        for s, method, protocol, trial in product(settings, chosen, protocols, range(trials))
         if not (method == SPLIT_GIW and s.splits_validation)
         if protocol != "authors" or s in drawn_by_authors
         # validation points that training lacks give the published split nothing to find
@@ -179,15 +177,10 @@ def group(runs: Iterable[Run]) -> list[Job]:
     Jobs with the same data follow each other, otherwise in the order of appearance: they share
     what was drawn and pretrained.
     """
-    jobs: dict[tuple[Any, ...], list[Run]] = {}
+    by_data: dict[tuple[Any, ...], dict[Run, list[Run]]] = {}
     for run in runs:
-        shared = asdict(run) | {"trial": 0}
-        jobs.setdefault(tuple(shared.values()), []).append(run)
-    by_data: dict[tuple[Any, ...], list[Job]] = {}
-    for members in jobs.values():
-        job = Job(tuple(members))
-        by_data.setdefault(job.first.data, []).append(job)
-    return [job for jobs_of_data in by_data.values() for job in jobs_of_data]
+        by_data.setdefault(run.data, {}).setdefault(replace(run, trial=0), []).append(run)
+    return [Job(tuple(members)) for jobs in by_data.values() for members in jobs.values()]
 
 
 def _check_known(name: str, chosen: Sequence[str] | None, known: set[str]) -> None:
@@ -196,14 +189,21 @@ def _check_known(name: str, chosen: Sequence[str] | None, known: set[str]) -> No
         raise ValueError(f"unknown {name} {unknown[0]!r}; known are {', '.join(sorted(known))}")
 
 
-# What is run where nobody says --------------------------------------------------------------------
-
-# On one H200 about an hour: CIFAR-20 alone would take a day.
-ON_GPU: dict[str, Any] = {"scale": "paper", "datasets": ["mnist", "color_mnist"]}
-ON_GPU |= {"trials": 5, "epochs": 100}
+# What is run where nobody says. On one H200 about an hour: CIFAR-20 alone would take a day.
+ON_GPU: dict[str, Any] = {
+    "scale": "paper",
+    "datasets": ["mnist", "color_mnist"],
+    "trials": 5,
+    "epochs": 100,
+}
 # At laptop scale; trials of CIFAR-20 and all methods take hours, so that they are asked for.
-ON_CPU: dict[str, Any] = {"scale": "laptop", "datasets": ["mnist"], "cases": ["iii"]}
-ON_CPU |= {"shifts": ["support"], "trials": 3, "epochs": 30}
+ON_CPU: dict[str, Any] = {
+    "scale": "laptop",
+    "datasets": ["mnist"],
+    "cases": ["iii"],
+    "shifts": ["support"],
+}
+ON_CPU |= {"trials": 3, "epochs": 30}
 
 
 def fill_in(chosen: dict[str, Any], kind: str) -> tuple[dict[str, Any], str]:
@@ -221,14 +221,14 @@ def fill_in(chosen: dict[str, Any], kind: str) -> tuple[dict[str, Any], str]:
     >>> full["trials"], words
     (5, '--trials 5')
     """
-    usual: dict[str, Any] = ON_GPU if kind == "cuda" else ON_CPU
+    usual = ON_GPU if kind == "cuda" else ON_CPU
     if chosen.get("scale") == "paper" and kind != "cuda":
         usual = ON_CPU | {"trials": 2, "epochs": 10}
-    full, words = {}, []
-    for name, value in chosen.items():
-        default = usual.get(name) if value is None else None
-        full[name] = None if value == ["all"] else default if value is None else value
-        values = default if isinstance(default, list) else [default] * (default is not None)
-        option = name if name in ("trials", "epochs") else name.removesuffix("s")
-        words += [f"--{option} {one}" for one in values]
-    return full, " ".join(words)
+    filled = {name: usual[name] for name in usual if chosen.get(name, "") is None}
+    words = [
+        f"--{name if name in ('trials', 'epochs') else name.removesuffix('s')} {one}"
+        for name, value in filled.items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    full = {name: None if value == ["all"] else value for name, value in chosen.items()}
+    return full | filled, " ".join(words)

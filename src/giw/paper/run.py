@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from giw.paper.settings import Samples, paper_problem
 from giw.paper.shifts import development_samples, fewer_training_points, trial_seeds
 from giw.paper.variants import make_method
 from giw.support import SupportSplit
+from giw.support.neighbours import on_host
 
 
 class Runner:
@@ -61,30 +63,25 @@ class Runner:
         run = job.first
         prepared = self._prepare(job)
         seeds = [p.seeds.batches for p in prepared]
+        trials = [p.module for p in prepared], [p.data for p in prepared], config_of(run), seeds
         truths = {seed: p.truth for seed, p in zip(seeds, prepared, strict=True)}
         splits = run.setting.splits_validation
         method = make_method(run.method, run.variant, truths, splits=splits)
-        pretrained = self._pretrain(run, prepared) if method.pretrains else None
-
-        def train() -> list[TrainingRecord]:
-            return train_trials(
-                method,
-                [p.module for p in prepared],
-                [p.data for p in prepared],
-                config_of(run),
-                seeds,
-                pretrained=pretrained,
-                checkpoint=checkpoint,
-                checkpoint_seconds=self.checkpoint_seconds,
-            )
-
+        if method.pretrains and not self._pretrained:
+            self._pretrained = pretrain_trials(*trials)
+        work = partial(
+            train_trials,
+            method,
+            *trials,
+            pretrained=self._pretrained if method.pretrains else None,
+            checkpoint=checkpoint,
+            checkpoint_seconds=self.checkpoint_seconds,
+        )
         try:
-            records = train()
+            records = work()
         except UnusableCheckpoint:  # of another version, or damaged: the job is done afresh
-            if checkpoint is None:
-                raise
-            forget(checkpoint)
-            records = train()
+            forget(checkpoint)  # type: ignore[arg-type]
+            records = work()
         about = about_this_machine(self.device)
         done = zip(job.runs, records, prepared, strict=True)
         return [judge(r, record, p, about) for r, record, p in done]
@@ -99,14 +96,6 @@ class Runner:
             self._prepared = [Prepared(r, samples, self.device) for r in job.runs]
             self._shared, self._pretrained = shared, []
         return self._prepared
-
-    def _pretrain(self, run: Run, prepared: list[Prepared]) -> list[Pretrained]:
-        """The pretrained nets of what is prepared, made once they are asked for."""
-        if not self._pretrained:
-            modules, data = [p.module for p in prepared], [p.data for p in prepared]
-            seeds = [p.seeds.batches for p in prepared]
-            self._pretrained = pretrain_trials(modules, data, config_of(run), seeds)
-        return self._pretrained
 
 
 def forget(checkpoint: Path) -> None:
@@ -185,10 +174,9 @@ def config_of(run: Run) -> TrainingConfig:
     )
 
 
-SHOWN = ("", "osvm_text", "osvm_code")  # variants of which the report draws scores
-
-
 # Judging ------------------------------------------------------------------------------------------
+
+SHOWN = ("", "osvm_text", "osvm_code")  # variants of which the report draws scores
 
 
 def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str]) -> Result:
@@ -209,7 +197,7 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
 
 def split_quality(split: SupportSplit, truth: Truth) -> dict[str, float]:
     """How well a split tells inside from outside."""
-    inside, p_value = _numpy(split.inside).astype(bool), _numpy(split.p_value)
+    inside, p_value = on_host(split.inside).astype(bool), on_host(split.p_value)
     quality = {
         "alpha": float(split.alpha),
         "true_alpha": truth.alpha,
@@ -228,9 +216,9 @@ def split_scores(run: Run, split: SupportSplit | None, truth: Truth) -> dict[str
     """Scores and p-values of validation points, with the truth, where a histogram shows them."""
     if split is None or run.shift != "support" or run.variant not in SHOWN:
         return {}
-    found = {"p_value": [round(float(p), 4) for p in _numpy(split.p_value)]}
+    found = {"p_value": [round(float(p), 4) for p in on_host(split.p_value)]}
     if split.score is not None:  # stored is how strange a point is
-        found["score"] = [float(f"{-s:.4g}") for s in _numpy(split.score)]
+        found["score"] = [float(f"{-s:.4g}") for s in on_host(split.score)]
     return found | {"inside": [float(s) for s in truth.inside]}
 
 
@@ -258,24 +246,14 @@ def _commit() -> str:
     A copy of the tree without its history is told by the environment variable ``GIW_COMMIT``.
     """
     root = Path(giw.__file__).resolve().parents[2]
-    if named := os.environ.get("GIW_COMMIT"):
-        return named
-    if not (root / ".git").exists():
-        return ""
-    commit = _git(root, "rev-parse", "--short=12", "HEAD")
-    return commit + "+" * bool(_git(root, "status", "--porcelain", "--", "src"))
+    if "GIW_COMMIT" in os.environ or not (root / ".git").exists():
+        return os.environ.get("GIW_COMMIT", "")
 
+    def git(*words: str) -> str:
+        return subprocess.check_output(["git", "-C", str(root), *words], text=True).strip()
 
-def _git(root: Path, *arguments: str) -> str:
-    """What git says, or nothing where it is missing or refuses."""
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False
-        )
-    except OSError:
+        changed = git("status", "--porcelain", "--", "src")
+        return git("rev-parse", "--short=12", "HEAD") + "+" * bool(changed)
+    except (OSError, subprocess.CalledProcessError):
         return ""
-    return done.stdout.strip()
-
-
-def _numpy(value: Any) -> np.ndarray:
-    return value.cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
