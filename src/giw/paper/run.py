@@ -34,7 +34,7 @@ from giw.paper.settings import Samples, paper_problem
 from giw.paper.shifts import development_samples, fewer_training_points, trial_seeds
 from giw.paper.variants import make_method
 from giw.support import SupportSplit
-from giw.support.neighbours import on_host
+from giw.support.scores import on_host
 
 
 class Runner:
