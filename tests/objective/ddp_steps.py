@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 import giw
-from giw.objective.gathering import gather_rows
 
 STEPS, N, M, D = 4, 12, 7, 3
 CASES = {  # rows of the first process: training, validation (None: all have the same)
@@ -82,8 +81,9 @@ def shared(rank: int) -> dict[str, Any]:
             )
             net = DistributedDataParallel(new_net())
             found[f"{name}, {on_inputs}"] = descend(net, objective, train, val, on_inputs=on_inputs)
+    z = {"train_z": torch.zeros(2, 1 + rank), "val_z": torch.zeros(1, 1 + rank)}
     try:
-        gather_rows(torch.zeros(2, 1 + rank), group=dist.group.WORLD)
+        giw.GIWObjective([0.5], group=dist.group.WORLD)(torch.ones(2), torch.ones(1), **z)
     except ValueError as error:
         found["refused"] = str(error)
     return found

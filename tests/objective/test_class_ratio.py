@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from giw.nets.training import members as one_hot
-from giw.objective.class_ratio import class_ratio, shrunk_shares
+from giw.objective.in_step_weights import class_ratio, shrunk_shares
 
 
 def test_shares_are_shrunk_by_the_chi_square_statistic():
@@ -66,7 +66,7 @@ def test_few_inside_points_borrow_from_all_validation_points():
     torch.testing.assert_close(ratio, everyone)
 
 
-@given(st.lists(st.integers(0, 2), max_size=20))
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=20))
 def test_the_mean_ratio_over_training_is_one(labels):
     share = torch.tensor([0.6, 0.3, 0.1])
     label = torch.tensor(labels, dtype=torch.long)

@@ -32,7 +32,9 @@ def test_weights_risk_and_parameters_are_those_of_one_process(found, case, on_in
 
 def test_rows_of_different_shapes_are_refused_on_every_process(found):
     for rank in found:
-        assert "different shapes on different processes: [[1], [2]]" in rank["refused"]
+        assert (
+            "different shapes on different processes: [[[1], [1]], [[2], [2]]]" in rank["refused"]
+        )
 
 
 def test_shared_validation_needs_a_group():

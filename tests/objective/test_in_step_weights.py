@@ -5,7 +5,8 @@ from numpy.testing import assert_allclose
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
 
-from giw.objective import DynamicWeights, cross_width, dynamic_kmm, effective_share
+from giw.objective import DynamicWeights, dynamic_kmm, effective_share
+from giw.objective.in_step_weights import cross_width
 from giw.weights import kmm
 
 SHAPES = loss_shapes()
@@ -71,11 +72,11 @@ def test_the_published_width_is_solved_exactly(shape):
 @pytest.mark.parametrize("d", [1, 3])
 def test_weighing_reads_no_value_on_the_host(bandwidth, d):
     with FakeTensorMode():
-        train, val, member = torch.rand(2, 32, d), torch.rand(2, 9, d), torch.rand(2, 9)
+        train, val, member = torch.rand(32, d), torch.rand(9, d), torch.rand(9)
 
         w = dynamic_kmm(train, val, member, bandwidth=bandwidth)
 
-    assert w.shape == (2, 32)
+    assert w.shape == (32,)
     assert w.dtype == torch.float32
 
 
@@ -113,10 +114,8 @@ def test_vmap_over_trials_is_each_trial_alone():
     for t in range(2):
         alone = dynamic_kmm(train[t], val[t], member[t])
         torch.testing.assert_close(together[t], alone, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(dynamic_kmm(train, val, member), together, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(
-        dynamic_kmm(train[..., None], val[..., None], member), together, rtol=1e-3, atol=1e-3
-    )
+    columns = vmap(dynamic_kmm)(train[..., None], val[..., None], member)
+    torch.testing.assert_close(columns, together, rtol=1e-3, atol=1e-3)
 
 
 def test_no_gradient_flows_and_no_input_is_changed():
@@ -176,23 +175,23 @@ def test_larger_validation_losses_weigh_larger_training_losses_more():
 
 def test_cross_width_is_the_root_mean_squared_distance():
     generator = torch.Generator().manual_seed(0)
-    train = torch.rand(2, 30, 3, generator=generator, dtype=torch.float64)
-    val = 5 + torch.rand(2, 7, 3, generator=generator, dtype=torch.float64)
-    member = torch.rand(2, 7, generator=generator, dtype=torch.float64)
+    train = torch.rand(30, 3, generator=generator, dtype=torch.float64)
+    val = 5 + torch.rand(7, 3, generator=generator, dtype=torch.float64)
+    member = torch.rand(7, generator=generator, dtype=torch.float64)
 
-    squares = (train[:, :, None] - val[:, None]).square().sum(-1)  # (2, 30, 7)
-    expected = ((squares * member[:, None]).sum((1, 2)) / (30 * member.sum(1))).sqrt()
+    squares = (train[:, None] - val).square().sum(-1)  # (30, 7)
+    expected = ((squares * member).sum() / (30 * member.sum())).sqrt()
 
-    torch.testing.assert_close(cross_width(train, val, member)[:, 0, 0], expected)
-    one = cross_width(train[..., :1], val[..., :1])[:, 0, 0]  # losses: twice as wide
-    squares = (train[:, :, None, 0] - val[:, None, :, 0]).square().mean((1, 2))
+    torch.testing.assert_close(cross_width(train, val, member), expected)
+    one = cross_width(train[:, :1], val[:, :1], torch.ones_like(member))  # losses: twice as wide
+    squares = (train[:, :1] - val[:, 0]).square().mean()
     torch.testing.assert_close(one, 2 * squares.sqrt())
 
 
 def test_cross_width_of_points_that_coincide_or_of_no_members_is_positive():
     same = torch.full((5, 1), 0.3)
 
-    assert cross_width(same, same[:2]) == 1
+    assert cross_width(same, same[:2], torch.ones(2)) == 1
     assert cross_width(torch.arange(4.0)[:, None], same, torch.zeros(5)) > 0
 
 

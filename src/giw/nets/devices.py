@@ -66,10 +66,15 @@ def default_group() -> dist.ProcessGroup | None:
 
 def shared_seed(random_state: Any, ranks: dist.ProcessGroup | None) -> int:
     """A seed that all processes have; without ``random_state`` each would draw its own."""
-    drawn = [int(as_generator(random_state).integers(2**31))]
+    return int(first_says(int(as_generator(random_state).integers(2**31)), ranks))
+
+
+def first_says(value: Any, ranks: dist.ProcessGroup | None) -> Any:
+    """What the first process holds, on every process; tensors in it are on the host."""
+    held = [value]
     if ranks is not None:
-        dist.broadcast_object_list(drawn, group=ranks, group_src=0)
-    return drawn[0]
+        dist.broadcast_object_list(held, group=ranks, group_src=0)
+    return held[0]
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 from giw.objective.giw_objective import GIWObjective
 from giw.objective.in_step_weights import (
+    DynamicRelativeWeights,
     DynamicWeights,
     Weigh,
-    cross_width,
     dynamic_kmm,
     effective_share,
 )
-from giw.objective.relative import DynamicRelativeWeights
 from giw.objective.risks import generalized_risk, weighted_risk
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "DynamicWeights",
     "GIWObjective",
     "Weigh",
-    "cross_width",
     "dynamic_kmm",
     "effective_share",
     "generalized_risk",

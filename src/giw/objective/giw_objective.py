@@ -9,7 +9,6 @@ import torch.distributed as dist
 from torch import Tensor
 
 from giw.checks import as_array
-from giw.objective.gathering import first_rank_says, gather_rows
 from giw.objective.in_step_weights import DynamicWeights
 from giw.objective.risks import generalized_risk
 from giw.support import SupportSplit
@@ -126,26 +125,33 @@ class GIWObjective:
             train_loss, val_loss = of_train * train_loss, of_val * val_loss
         return generalized_risk(train_loss, self.weight_, val_loss, membership, alpha=self.alpha)
 
-    def _shared(
-        self, group: dist.ProcessGroup, train_z: Tensor, val_z: Tensor, inside: Tensor
-    ) -> tuple[Tensor, float, float]:
+    def _shared(self, group: dist.ProcessGroup, *rows: Tensor) -> tuple[Tensor, float, float]:
         r"""Weights of this process's points in the whole batch, and factors for its two means.
 
         A process has n of the batch's N points, so its mean makes up n / N of the batch's; of R
         processes the mean is taken, hence :math:`R n / N`: one where all parts have equal size.
         """
-        ranks = dist.get_world_size(group)
+        # one number per point and loss: gathering them costs next to nothing beside gradients
+        ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+        parts: list[Any] = [None] * ranks
+        dist.all_gather_object(parts, [z.detach().cpu() for z in rows], group=group)
+        if len({tuple(z.shape[1:] for z in part) for part in parts}) > 1:
+            shapes = [[list(z.shape[1:]) for z in part[:2]] for part in parts]
+            raise ValueError(
+                f"rows have different shapes on different processes: {shapes}; pass the same "
+                "representation everywhere"
+            )
+        train, val, inside = (
+            torch.cat(part).to(rows[0].device) for part in zip(*parts, strict=True)
+        )
+        of_val = ranks * len(rows[1]) / len(val)
         if self.shared_val:
             # the same points, but dropout or another make of machine may have changed their losses
-            val_z, inside = first_rank_says(val_z, inside, group=group)
-            (all_train,), (mine,) = gather_rows(train_z, group=group)
-            all_val, all_inside, of_val = val_z, inside, 1.0
-        else:
-            whole, (mine, _, _) = gather_rows(train_z, val_z, inside, group=group)
-            all_train, all_val, all_inside = whole
-            of_val = ranks * len(val_z) / len(all_val)
-        weight = self.weigh(all_train, all_val, all_inside)  # (N,), the same on every process
-        return weight[mine], ranks * len(train_z) / len(all_train), of_val
+            val, inside, of_val = *(z.to(rows[0].device) for z in parts[0][1:]), 1.0
+        weight = self.weigh(train, val, inside)  # (N,), the same on every process
+        start = sum(len(part[0]) for part in parts[:rank])
+        n = len(rows[0])
+        return weight[start : start + n], ranks * n / len(train), of_val
 
     def _of_batch(self, val_loss: Tensor, val_index: Any) -> Tensor:
         """Membership of the validation points of a batch, on their device, (k,)."""

@@ -1,33 +1,48 @@
-"""Kernel mean matching inside a training step.
+r"""Weights of a training batch, estimated anew in every step.
 
-Weights are those of kernel mean matching with a ridge that pulls them towards one: the solution of
-one linear system, on any device and without waiting for it. The published programme, which has next
-to no ridge and is solved exactly, is found in the host's memory by :mod:`giw.weights`.
+- *Kernel mean matching* with a ridge that pulls weights towards one: the solution of one linear
+  system, on any device and without waiting for it. The published programme, which has next to no
+  ridge and is solved exactly, is found in the host's memory by :mod:`giw.weights`.
+- *Relative density ratios* by least squares, the model of :class:`giw.RULSIF`.
+- *Class shares* from a handful of validation labels. Shares among few points are mostly noise. They
+  are shrunk as far as they are noise, by the positive-part rule of James and Stein [1]_ on the
+  chi-square statistic,
+
+  .. math:: \hat p = b + \lambda (p - b), \qquad
+            \lambda = \max\Big(0,\ 1 - \frac{c - 1}{X^2}\Big), \quad
+            X^2 = k \sum_y \frac{(p_y - b_y)^2}{b_y} ,
+
+  twice: the shares of all validation points towards those of training, and the shares of the
+  points inside the training support towards the former. A class of training that no validation
+  point has counts as half a point of a typical membership: twenty points may well miss a class,
+  and a class of no weight at all is forgotten.
+
+References
+----------
+.. [1] James and Stein, Proc. Fourth Berkeley Symposium 1:361-379, 1961.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from giw.checks import check_auto, check_positive
 from giw.weights.kmm import matched_weights
+from giw.weights.samples import median_distance
 
 LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
 PUBLISHED_RIDGE = 1e-5
+UNSEEN = 0.5  # points that a class counts as which validation data lack
 
 
-class Weigh(Protocol):
-    """A way to weigh a training batch by a validation batch."""
-
-    def __call__(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
-        """Weights of the training batch, (n,), mean one, without gradient."""
-        ...
+# weighs a training by a validation batch: (train_z, val_z, inside) → (n,), mean one, no gradient
+Weigh = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,12 +53,12 @@ class DynamicWeights:
     ----------
     bandwidth : {"cross", "median", "paper"} or float, default="cross"
         Width of the Gaussian kernel. "cross": the root mean squared distance of training from
-        validation points, twice that for losses (:func:`giw.objective.cross_width`); scale free,
-        and wide enough to reach from most training points to what validation holds and training
-        lacks. "median": the median distance of the training points, scale free; where most of them
-        are alike (a rare class) it is so small that the others get no weight. "paper": the
-        published programme, solved exactly in the host's memory. Its inverse squared width γ *is*
-        that median, under which small losses all look alike. A number is a width σ.
+        validation points, twice that for losses; scale free, and wide enough to reach from most
+        training points to what validation holds and training lacks. "median": the median distance
+        of the training points, scale free; where most of them are alike (a rare class) it is so
+        small that the others get no weight. "paper": the published programme, solved exactly in the
+        host's memory. Its inverse squared width γ *is* that median, under which small losses all
+        look alike. A number is a width σ.
     ridge : float, default=0.003
         Squared distance of weights from one that is added to what is minimised, per training point;
         more of it shrinks all weights towards one. The published programme has its own, 1e-5 in
@@ -75,14 +90,14 @@ class DynamicWeights:
 
 @torch.no_grad()
 def dynamic_kmm(
-    z_train: Tensor,  # (n,) losses, or (..., n, d) features
-    z_val: Tensor,  # (m,) losses, or (..., m, d) features
-    val_weight: Tensor | None = None,  # (..., m)  membership, 0 to 1 or boolean
+    z_train: Tensor,  # (n,) losses, or (n, d) features
+    z_val: Tensor,  # (m,) losses, or (m, d) features
+    val_weight: Tensor | None = None,  # (m,)  membership, 0 to 1 or boolean
     *,
     bandwidth: str | float = "cross",
     ridge: float = 0.003,
     upper: float = 50.0,
-) -> Tensor:  # (..., n)
+) -> Tensor:  # (n,)
     r"""Kernel mean matching weights for one training step, without gradient and mean one.
 
     They minimise the distance of the two kernel means, with a ridge towards equal weights,
@@ -93,34 +108,205 @@ def dynamic_kmm(
     are then cut off at zero and ``upper``, and scaled to mean one. With ``bandwidth="paper"`` it is
     the published problem, see :func:`giw.kmm`. Settings are those of
     :class:`giw.objective.DynamicWeights`; nothing is checked and, but for the published problem,
-    nothing waits for a device, so that it can be captured in a CUDA graph. Where nothing tells
-    points apart, or all memberships are zero, weights are one.
-
-    Shapes: one dimension is one loss per point; with more, the last dimension holds features, as
-    everywhere in this package. Losses of several problems come as ``losses[..., None]``, or as
-    (..., n) and (..., m) together with a ``val_weight`` of the same number of dimensions. Weights
-    come in the dtype of ``z_train``, or float32 where that is narrower.
+    nothing waits for a device, so that it can be captured in a CUDA graph; ``torch.func.vmap``
+    solves several problems at once. Where nothing tells points apart, or all memberships are zero,
+    weights are one. They come in the dtype of ``z_train``, or float32 where that is narrower.
     """
-    if z_train.ndim == 1 or (val_weight is not None and val_weight.ndim == z_val.ndim):
-        z_train, z_val = z_train[..., None], z_val[..., None]
-    val_weight = torch.ones_like(z_val[..., 0]) if val_weight is None else val_weight
-    dtype = torch.promote_types(z_train.dtype, torch.float32)
-    x_train, x_val, member = (z.detach().to(dtype) for z in (z_train, z_val, val_weight))
+    x_train, x_val, member = _rows(z_train, z_val, val_weight)
     with torch.autocast(x_train.device.type, enabled=False):
         if bandwidth == "paper":
             return _OnHost.apply(x_train, x_val, member, upper)
-        width, apart = kernel_width(x_train, x_val, member, bandwidth)  # (..., 1, 1) each
-        w = _ridged(x_train / width, x_val / width, member, ridge).clamp(0, upper)
-        mean = w.mean(-1, keepdim=True)
-        usable = (member.sum(-1, keepdim=True) > 0) & apart[..., 0] & (mean > 0)
-        return torch.where(usable, w / torch.where(usable, mean, 1.0), 1.0)
+        width, apart = kernel_width(x_train, x_val, member, bandwidth)
+        n, total = len(x_train), member.sum()
+        x_train, x_val = x_train / width, x_val / width
+        kernel, cross = gaussian(x_train, x_train), gaussian(x_train, x_val)  # (n, n), (n, m)
+        share = member / or_one(total)
+        gap = n * (cross @ share[:, None]) - kernel.sum(-1, keepdim=True)  # (n, 1)
+        w = (1 + solved(kernel, ridge * n, gap)[:, 0]).clamp(0, upper)
+        usable = (total > 0) & apart & (w.mean() > 0)
+        return torch.where(usable, w / or_one(w.mean()), 1.0)
+
+
+@dataclass(frozen=True)
+class DynamicRelativeWeights:
+    r"""Relative density ratio of a validation to a training batch by least squares.
+
+    .. math:: w_\eta = \frac{p_{\rm val}}{\eta\, p_{\rm val} + (1 - \eta)\, p_{\rm tr}}
+              \le \frac1\eta
+
+    with the model of :class:`giw.RULSIF`, :math:`\theta_0 + \theta^\top \varphi(z)` with a Gaussian
+    kernel :math:`\varphi_j` at every validation point. The squared error under the mixture in the
+    denominator has its minimum in closed form [1]_; with :math:`\mu` and C the mean and covariance
+    of the kernels under that mixture, the ratio is
+
+    .. math:: 1 + (\varphi(z) - \mu)^\top (C + \lambda I)^{-1} (E_{\rm val}[\varphi] - \mu)
+
+    where this lies between 0 and :math:`1 / \eta`. A fixed chain of operations: it can be captured
+    in a CUDA graph and vectorised by ``torch.func.vmap``.
+
+    Parameters
+    ----------
+    eta : float, default=0.5
+        Share of validation in the denominator, 0 to below 1; more of it flattens the weights,
+        0 is the ordinary ratio (uLSIF).
+    bandwidth : {"median", "cross"} or float, default="median"
+        Width of the Gaussian kernel; the median distance of the training points is scale free.
+    ridge : float, default=0.01
+        The penalty λ; a larger one pulls all weights towards one. Kernels are at most one, so it
+        needs no scale.
+
+    References
+    ----------
+    .. [1] Yamada, Suzuki, Kanamori, Hachiya and Sugiyama, NeurIPS 2011.
+    """
+
+    eta: float = 0.5
+    bandwidth: str | float = "median"
+    ridge: float = 0.01
+
+    def __post_init__(self) -> None:
+        """Refuse settings without a meaning."""
+        if not 0 <= self.eta < 1:
+            raise ValueError(f"eta must be at least 0 and below 1, got {self.eta}")
+        check_auto(self.bandwidth, "bandwidth", ("cross", "median"))
+        check_positive(self.ridge, "ridge")
+
+    def __call__(
+        self,
+        train_z: Tensor,  # (n,) or (n, d)  representation of the training batch
+        val_z: Tensor,  # (m,) or (m, d)  the same of the validation batch
+        inside: Tensor | None = None,  # (m,)  how much each validation point counts, 0 to 1
+    ) -> Tensor:  # (n,)  mean one, no gradient
+        """Weights of the training batch; ones where nothing tells points apart."""
+        ratio = self.ratio(train_z, val_z, inside)
+        mean = ratio.mean()
+        some = mean > 0 if inside is None else (mean > 0) & (inside.sum() > 0)
+        return torch.where(some, ratio / or_one(mean), 1.0)
+
+    @torch.no_grad()
+    def ratio(self, train_z: Tensor, val_z: Tensor, inside: Tensor | None = None) -> Tensor:
+        """The estimated relative ratio itself, (n,), between 0 and 1/η."""
+        train, val, member = _rows(train_z, val_z, inside)
+        with torch.autocast(train.device.type, enabled=False):
+            width, apart = kernel_width(train, val, member, self.bandwidth)
+            width = torch.where(apart, width, 1 + train.abs().amax())  # so that all are alike
+            phi_train, phi_val = (gaussian(z / width, val / width) for z in (train, val))
+            share = member / or_one(member.sum())  # (m,)
+            ratio = relative_ratio(phi_train, phi_val, share, eta=self.eta, ridge=self.ridge)
+            # the truth is bounded so; an estimate is not, unless one says it
+            return ratio.clamp(0, 1 / self.eta if self.eta > 0 else float("inf"))
+
+
+def relative_ratio(
+    phi_train: Tensor,  # (n, b)
+    phi_val: Tensor,  # (m, b)
+    share: Tensor,  # (m,)  weights of the validation points, sum one
+    *,
+    eta: float,
+    ridge: float,
+) -> Tensor:  # (n,)
+    """The least-squares ratio at the training points, as it comes: it may be negative."""
+    of_val = share @ phi_val  # (b,)
+    mean = eta * of_val + (1 - eta) * phi_train.mean(0)  # (b,)
+    train, val = phi_train - mean, phi_val - mean
+    matrix = eta * val.mT @ (share[:, None] * val) + (1 - eta) * train.mT @ train / len(train)
+    return 1 + (train @ solved(matrix, ridge, (of_val - mean)[:, None]))[:, 0]
+
+
+# Classes ------------------------------------------------------------------------------------------
+
+
+def shrunk_shares(counts: Tensor, base: Tensor, size: Tensor) -> Tensor:
+    """Shares of classes, shrunk towards ``base`` as far as they are noise, (c,).
+
+    Parameters
+    ----------
+    counts : Tensor of shape (c,)
+        Points, or sums of their weights, in each class.
+    base : Tensor of shape (c,)
+        Shares to shrink to, sum one. Classes of share zero stay at zero.
+    size : Tensor of shape ()
+        Points that the counts are worth.
+    """
+    known = base > 0
+    counts = torch.where(known, counts, 0.0)
+    total = counts.sum()
+    share = torch.where(total > 0, counts / or_one(total), base)
+    statistic = size * ((share - base).square() / or_one(base)).sum()
+    freedom = known.sum() - 1
+    trust = (1 - freedom / statistic.clamp(min=1e-12)).clamp(min=0)
+    return base + trust * (share - base)
+
+
+def class_ratio(val_class: Tensor, inside: Tensor, train_share: Tensor) -> Tensor:
+    """Ratio of class shares, inside points over training points, (c,), shrunk towards one.
+
+    Parameters
+    ----------
+    val_class : Tensor of shape (m, c)
+        One-hot labels of the validation points.
+    inside : Tensor of shape (m,)
+        Their membership in the training support.
+    train_share : Tensor of shape (c,)
+        Shares of the classes in training. Classes that training lacks get ratio one.
+    """
+    counts = val_class.sum(0)
+    unseen = torch.where(counts > 0, 0.0, UNSEEN)  # (c,)
+    everyone = torch.ones_like(inside).sum()
+    overall = shrunk_shares(counts + unseen, train_share, everyone)
+    size = inside.sum().square() / or_one(inside.square().sum())
+    share = shrunk_shares(inside @ val_class + inside.mean() * unseen, overall, size)
+    return torch.where(train_share > 0, share / or_one(train_share), 1.0)
+
+
+def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:
+    r"""Weights whose classes have the shares that validation labels ask for, mean one, (n,).
+
+    .. math:: \tilde w_i \propto r(y_i)\, w_i / \bar w(y_i)
+
+    A rare class is a hard one, so that matched losses raise it too: without the mean
+    :math:`\bar w(y)` of the batch it would be raised twice. Where the ratio is one throughout,
+    because labels say no more than chance would, weights stay as they are.
+
+    Parameters
+    ----------
+    weight : Tensor of shape (n,)
+    classes : Tensor of shape (n, c)
+        One-hot labels.
+    ratio : Tensor of shape (c,)
+        Of :func:`class_ratio`.
+    """
+    of_class = (weight @ classes) / or_one(classes.sum(0))  # (c,)
+    shared = weight * (classes @ (ratio / or_one(of_class)))
+    shared = shared / or_one(shared.mean())
+    return torch.where((ratio - 1).abs().amax() > 1e-6, shared, weight)
+
+
+def effective_share(weight: Tensor) -> Tensor:
+    r"""Effective sample size over sample size, :math:`(\sum w)^2 / n \sum w^2`, left on its device.
+
+    One for equal weights, 1/n where a single point carries everything, zero where none does.
+    """
+    return weight.sum(-1).square() / or_one(weight.shape[-1] * weight.square().sum(-1))
+
+
+# Kernels and distances, unchecked: for inner loops -----------------------------------------------
+
+
+def _rows(z_train: Tensor, z_val: Tensor, member: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Points as rows (n, d) and (m, d) and membership (m,), in float32 at least."""
+    dtype = torch.promote_types(z_train.dtype, torch.float32)
+    train, val = (z.detach().to(dtype) for z in (z_train, z_val))
+    if train.ndim == 1:
+        train, val = train[:, None], val[:, None]
+    return train, val, torch.ones_like(val[:, 0]) if member is None else member.detach().to(dtype)
 
 
 def cross_width(
-    x_train: Tensor,  # (..., n, d)
-    x_val: Tensor,  # (..., m, d)
-    val_weight: Tensor | None = None,  # (..., m)
-) -> Tensor:  # (..., 1, 1)
+    x_train: Tensor,  # (n, d)
+    x_val: Tensor,  # (m, d)
+    val_weight: Tensor,  # (m,)
+) -> Tensor:  # ()
     r"""Root mean squared distance of training from validation points, twice that if d is one.
 
     .. math:: \frac1n \sum_i \frac{\sum_j v_j (x_i - x_j^{\rm val})^2}{\sum_j v_j}
@@ -129,28 +315,24 @@ def cross_width(
 
     One where all points coincide.
     """
-    center = x_train.mean(-2, keepdim=True)  # (..., 1, d)
-    own = (x_train - center).square().sum(-1).mean(-1)  # (...)
-    gap = (x_val - center).square().sum(-1)  # (..., m)
-    member = torch.ones_like(gap) if val_weight is None else val_weight
-    total = member.sum(-1)
-    theirs = (member * gap).sum(-1) / torch.where(total > 0, total, 1.0)
+    center = x_train.mean(0)
+    own = (x_train - center).square().sum(-1).mean()
+    gap = (x_val - center).square().sum(-1)  # (m,)
+    theirs = (val_weight * gap).sum() / or_one(val_weight.sum())
     width = (LOSSES_WIDER if x_train.shape[-1] == 1 else 1.0) * (own + theirs).sqrt()
-    return torch.where(width > 0, width, 1.0)[..., None, None]
+    return or_one(width)
 
 
 def kernel_width(
     x_train: Tensor, x_val: Tensor, member: Tensor, bandwidth: str | float
 ) -> tuple[Tensor, Tensor]:
-    """Width of the kernel and whether training points differ at all, (..., 1, 1) each."""
+    """Width of the kernel and whether training points differ at all, () each."""
     if bandwidth == "median":
-        spread = median_pair_distance(x_train)[..., None, None]
+        spread = median_pair_distance(x_train)
     else:  # the root mean squared distance of two of them
-        away = x_train - x_train.mean(-2, keepdim=True)
-        spread = (2 * away.square().sum((-2, -1), True) / x_train.shape[-2]).sqrt()
+        spread = (2 * (x_train - x_train.mean(0)).square().sum() / len(x_train)).sqrt()
     # distances of equal points are rounding errors of their size: no width can be read off them
-    rounding = 10 * torch.finfo(x_train.dtype).eps * x_train.square().mean((-2, -1), True).sqrt()
-    apart = spread > rounding
+    apart = spread > 10 * torch.finfo(x_train.dtype).eps * x_train.square().mean().sqrt()
     if bandwidth == "cross":
         return cross_width(x_train, x_val, member), apart
     if bandwidth == "median":
@@ -158,32 +340,27 @@ def kernel_width(
     return torch.full_like(spread, float(bandwidth)), apart
 
 
-def _ridged(
-    x_train: Tensor,  # (..., n, d), in units of the width
-    x_val: Tensor,  # (..., m, d)
-    member: Tensor,  # (..., m)
-    ridge: float,
-) -> Tensor:  # (..., n)
-    """Weights before they are cut off."""
-    n = x_train.shape[-2]
-    kernel, cross = gaussian(x_train, x_train), gaussian(x_train, x_val)  # (..., n, n), (..., n, m)
-    total = member.sum(-1, keepdim=True)  # (..., 1)
-    share = member / torch.where(total > 0, total, 1.0)
-    gap = n * (cross @ share[..., None]) - kernel.sum(-1, keepdim=True)  # (..., n, 1)
-    ridged = kernel + ridge * n * torch.eye(n, dtype=kernel.dtype, device=kernel.device)
-    # "ex" and triangular solves do not wait for the device
-    lower = torch.linalg.cholesky_ex(ridged).L
-    half = torch.linalg.solve_triangular(lower, gap, upper=False)
-    return 1 + torch.linalg.solve_triangular(lower.mT, half, upper=True)[..., 0]
-
-
 def gaussian(x: Tensor, y: Tensor) -> Tensor:
-    """Gaussian kernel of width one, (..., n, m)."""
+    """Gaussian kernel of width one, (n, m)."""
     return torch.exp(-0.5 * pairwise_squared_distances(x, y))
 
 
+def or_one(x: Tensor) -> Tensor:
+    """A divisor: what is not positive becomes one."""
+    return torch.where(x > 0, x, 1.0)
+
+
+def solved(matrix: Tensor, ridge: float, right: Tensor) -> Tensor:
+    """Solution of (matrix + ridge · I) x = right, positive definite by the ridge."""
+    eye = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    # "ex" and triangular solves do not wait for the device
+    lower = torch.linalg.cholesky_ex(matrix + ridge * eye).L
+    half = torch.linalg.solve_triangular(lower, right, upper=False)
+    return torch.linalg.solve_triangular(lower.mT, half, upper=True)
+
+
 class _OnHost(torch.autograd.Function):
-    """The published programme for problems (batch, ...), one after the other in numpy.
+    """The published problem in numpy; ones where there is nothing to tell points apart by.
 
     An autograd function because under ``vmap`` tensors hand out their numbers nowhere else.
     """
@@ -191,9 +368,15 @@ class _OnHost(torch.autograd.Function):
     @staticmethod
     def forward(x_train: Tensor, x_val: Tensor, member: Tensor, upper: float) -> Tensor:
         # a ridge of 1e-5 beside eigenvalues of n asks for double precision
-        problem = [z.double().cpu().numpy() for z in (x_train, x_val, member)]
-        rounding = 10 * torch.finfo(x_train.dtype).eps
-        return torch.from_numpy(_published(*problem, rounding=rounding, upper=upper)).to(x_train)
+        train, val, inside = (z.double().cpu().numpy() for z in (x_train, x_val, member))
+        rounding = 10 * torch.finfo(x_train.dtype).eps * np.sqrt(np.square(train).mean())
+        if not (train.std(0).max() > rounding and inside.any()):
+            return torch.ones_like(x_train[:, 0])
+        gamma = median_distance(train)
+        weight = matched_weights(
+            train, val, inside, gamma=gamma, ridge=PUBLISHED_RIDGE, upper=upper
+        )
+        return torch.from_numpy(weight).to(x_train)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -205,90 +388,31 @@ class _OnHost(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> tuple[Tensor, int]:
-        *x, upper = inputs
-        batched = (
-            z.expand(info.batch_size, *z.shape) if dim is None else z.movedim(dim, 0)
-            for z, dim in zip(x, in_dims, strict=False)
-        )
-        return _OnHost.apply(*batched, upper), 0
-
-
-def _published(
-    x_train: NDArray[np.float64],  # (..., n, d)
-    x_val: NDArray[np.float64],  # (..., m, d)
-    member: NDArray[np.float64],  # (..., m)
-    *,
-    rounding: float,
-    upper: float,
-) -> NDArray[np.float64]:  # (..., n)
-    """Mean-one weights; ones where there is nothing to tell points apart by."""
-    weight = np.ones(x_train.shape[:-1])
-    for at in np.ndindex(x_train.shape[:-2]):
-        gamma = _median_distance(x_train[at])
-        apart = gamma > rounding * np.sqrt(np.square(x_train[at]).mean())
-        if apart and member[at].any():
-            weight[at] = matched_weights(
-                x_train[at], x_val[at], member[at],
-                gamma=gamma, ridge=PUBLISHED_RIDGE, upper=upper,
-            )  # fmt: skip
-    return weight
-
-
-def _median_distance(x: NDArray[np.float64]) -> float:
-    """As :func:`median_pair_distance`; numpy selects in a third of the time that torch takes."""
-    pairs = np.triu_indices(len(x), 1)
-    squares = pairwise_squared_distances(*[torch.from_numpy(x)] * 2).numpy()[pairs]
-    if not len(squares):
-        return 0.0
-    middle = [(len(squares) - 1) // 2, len(squares) // 2]
-    median = float(np.sqrt(np.partition(squares, middle)[middle]).mean())
-    return median if median > 0 else float(np.sqrt(squares.mean()))
-
-
-def effective_share(weight: Tensor) -> Tensor:
-    r"""Effective sample size over sample size, :math:`(\sum w)^2 / n \sum w^2`, left on its device.
-
-    One for equal weights, 1/n where a single point carries everything, zero where none does.
-    """
-    squares = weight.shape[-1] * weight.square().sum(-1)
-    return weight.sum(-1).square() / torch.where(squares > 0, squares, 1.0)
-
-
-# Distances, unchecked: for inner loops ------------------------------------------------------------
+        found = [
+            _OnHost.apply(*(z if dim is None else z.select(dim, t)
+                            for z, dim in zip(inputs, in_dims, strict=False)))
+            for t in range(info.batch_size)
+        ]  # fmt: skip
+        return torch.stack(found), 0
 
 
 def pairwise_squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """Squared distances of tensors (..., n, d) and (..., m, d), (..., n, m)."""
+    """Squared distances of tensors (n, d) and (m, d), (n, m)."""
     if x.shape[-1] == 1:
         return (x - y.mT).square()
     # ‖x‖² + ‖y‖² − 2xᵀy loses digits far from the origin, so the origin moves to the points
-    center = y.mean(-2, keepdim=True)  # (..., 1, d)
+    center = y.mean(0)
     x, y = x - center, y - center
-    norms = x.square().sum(-1)[..., :, None] + y.square().sum(-1)[..., None, :]  # (..., n, m)
+    norms = x.square().sum(-1)[:, None] + y.square().sum(-1)  # (n, m)
     return (norms - 2 * (x @ y.mT)).clamp(min=0)
 
 
 def median_pair_distance(x: Tensor) -> Tensor:
-    """Median distance over pairs i < j of the rows of (..., n, d); shape (...).
-
-    The root mean squared distance where that is zero.
-    """
-    n = x.shape[-2]
-    if n == 1:
-        return x.new_zeros(x.shape[:-2])
-    row, column = torch.triu_indices(n, n, 1, device=x.device)
-    squares = pairwise_squared_distances(x, x)[..., row, column]  # (..., pairs)
-    lower, upper = middle_pair(squares)
+    """Median distance over pairs of rows of (n, d); the root mean squared one if that is zero."""
+    if len(x) == 1:
+        return x.new_zeros(())
+    row, column = torch.triu_indices(len(x), len(x), 1, device=x.device)
+    squares = pairwise_squared_distances(x, x)[row, column]  # (pairs,)
+    lower, upper = squares.median(-1).values, -(-squares).median(-1).values
     median = 0.5 * (lower.sqrt() + upper.sqrt())
-    return torch.where(median > 0, median, squares.mean(-1).sqrt())
-
-
-def middle_pair(values: Tensor) -> tuple[Tensor, Tensor]:
-    """The two middle values along the last dimension, one and the same where it is odd."""
-    lower, upper = (values.shape[-1] - 1) // 2, values.shape[-1] // 2
-    if values.is_cuda:  # where a sort is cheap, and a selection not deterministic
-        ordered = values.sort(-1).values
-        return ordered[..., lower], ordered[..., upper]
-    # selection takes a tenth of the time of a sort
-    first = values.kthvalue(lower + 1, -1).values
-    return first, first if upper == lower else values.kthvalue(upper + 1, -1).values
+    return torch.where(median > 0, median, squares.mean().sqrt())

@@ -43,7 +43,7 @@ from giw.nets.training import (
     sample_losses,
 )
 from giw.objective import effective_share, generalized_risk
-from giw.objective.class_ratio import class_ratio, with_class_shares
+from giw.objective.in_step_weights import class_ratio, with_class_shares
 from giw.objective.risks import contrast
 from giw.support import SupportSplit
 

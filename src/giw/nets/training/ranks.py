@@ -10,12 +10,12 @@ the sum over processes is the gradient that a single process would have found, u
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from giw.nets.devices import first_says
 from giw.nets.kernels.precision import FULL, Precision
 from giw.nets.training.checkpoint import Saved, UnusableCheckpoint, asked_to_stop
 from giw.nets.training.net import FunctionalNet
@@ -99,16 +99,15 @@ def first_rank_loads(load: Callable[[], Saved | None], group: dist.ProcessGroup)
     They also hear that the file is of no use: processes that start at different epochs would wait
     for each other for ever.
     """
-    found: list[Any] = [None, ""]
+    found: tuple[Saved | None, str] = None, ""
     if dist.get_rank(group) == 0:
         try:
-            found = [load(), ""]
+            found = load(), ""
         except UnusableCheckpoint as error:
-            found = [None, str(error)]
-    dist.broadcast_object_list(found, group=group, group_src=0)
-    if found[1]:
-        raise UnusableCheckpoint(found[1])
-    saved: Saved | None = found[0]
+            found = None, str(error)
+    saved, refused = first_says(found, group)
+    if refused:
+        raise UnusableCheckpoint(refused)
     return saved
 
 

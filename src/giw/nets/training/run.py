@@ -16,7 +16,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.nets.devices import LARGE, seeded_stream, threads_for
+from giw.nets.devices import LARGE, first_says, seeded_stream, threads_for
 from giw.nets.images import as_input
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
@@ -68,7 +68,6 @@ from giw.nets.training.step import (
     make_adam,
     score_of,
 )
-from giw.objective.gathering import first_rank_says
 from giw.support import SupportSplit
 
 OnEpoch = Callable[[str, int, dict[str, float]], None]
@@ -588,10 +587,9 @@ class Run:
             member = torch.zeros(len(data.y_val)) if split is None else split.membership
             inside.append(torch.as_tensor(member, dtype=torch.float32, device=self.device))
             alpha.append(0.0 if split is None else float(split.alpha))
-        member, share = torch.cat(inside), torch.tensor(alpha, device=self.device)
-        if self.ranks is not None:  # each process has split, and rounding must not part them
-            member, share = first_rank_says(member, share, group=self.ranks)
-        return member, share
+        # each process has split, and rounding must not part them
+        member, share = first_says((torch.cat(inside).cpu(), torch.tensor(alpha)), self.ranks)
+        return member.to(self.device), share.to(self.device)
 
     @contextmanager
     def _randomness(self, phase: str) -> Iterator[None]:
