@@ -37,7 +37,6 @@ from giw.nets.methods import method_named
 from giw.nets.models import MLP
 from giw.nets.training import Batch, Tensors, TrainingConfig, train
 from giw.nets.training.net import FunctionalNet
-from giw.nets.training.ranks import ShardedNet
 from scaling import CLASSES, HIDDEN, INPUTS, a_batch, a_step, n_params
 
 STEPS, N, M = 5, 256, 101  # of the comparison; an odd number of rows makes parts of unequal size
@@ -128,7 +127,7 @@ def trained(name: str, device: str, group: dist.ProcessGroup | None) -> Tensor:
 def step_seconds(device: str, group: dist.ProcessGroup | None) -> dict[int, float]:
     """Seconds of a step of GIW against the size of the batch."""
     module = MLP(INPUTS, CLASSES, HIDDEN).to(device)
-    net = FunctionalNet(module) if group is None else ShardedNet(module, group=group)
+    net = FunctionalNet(module, group=group)
     return {n: wall_seconds(a_step(net, on(device, a_batch(n, n))), device) for n in SIZES[device]}
 
 

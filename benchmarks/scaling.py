@@ -29,7 +29,6 @@ from giw.nets.methods import method_named
 from giw.nets.models import MLP
 from giw.nets.training import Batch, State
 from giw.nets.training.net import FunctionalNet
-from giw.nets.training.ranks import ShardedNet
 from giw.objective import dynamic_kmm
 from giw.support import nearest
 
@@ -186,7 +185,7 @@ def _as_rank(rank: int, count: int, folder: str, n: int) -> None:
 
     dist.all_reduce, dist.all_gather = counted_reduce, counted_gather
     module = MLP(INPUTS, CLASSES, HIDDEN)
-    net = ShardedNet(module, group=dist.group.WORLD) if count > 1 else FunctionalNet(module)
+    net = FunctionalNet(module, group=dist.group.WORLD if count > 1 else None)
     step = a_step(net, a_batch(n, n))
     step()
     sent[0], took = 0, []

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -42,4 +43,4 @@ def test_the_rate_drops_by_its_factor_each_time():
 
 def test_settings_are_plain_numbers_all_the_way_down():
     config = TrainingConfig(augmentation=Augmentation(translate=0.1))
-    assert json.loads(json.dumps(config.as_dict()))["augmentation"]["translate"] == 0.1
+    assert json.loads(json.dumps(asdict(config)))["augmentation"]["translate"] == 0.1

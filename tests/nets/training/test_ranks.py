@@ -8,7 +8,8 @@ from tests.nets.training import sharded_runs
 from tests.processes import in_processes
 from torch import nn
 
-from giw.nets.training.ranks import check_shardable
+from giw.nets.methods import Pooled
+from giw.nets.training.run import check_shardable
 
 
 @pytest.fixture(scope="module")
@@ -46,4 +47,4 @@ def test_all_processes_hear_of_a_damaged_checkpoint(found):
 
 def test_batch_normalisation_is_refused_by_name():
     with pytest.raises(ValueError, match=r"layer '1' is a batch normalisation.*GroupNorm"):
-        check_shardable(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+        check_shardable(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), Pooled())

@@ -6,6 +6,7 @@ from giw.nets.training.checkpoint import Interrupted, UnusableCheckpoint, ask_to
 from giw.nets.training.net import (
     FunctionalNet,
     Losses,
+    Net,
     check_representation,
     hidden_of_both,
     losses_of_both,
@@ -19,7 +20,6 @@ from giw.nets.training.protocol import (
     Evidence,
     Logs,
     Method,
-    Net,
     Params,
     State,
     StepLoss,

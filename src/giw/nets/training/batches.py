@@ -76,66 +76,48 @@ def epoch_batches(
     return torch.cat([order, order])[: steps * size].view(steps, size)
 
 
-class EpochRows(NamedTuple):
-    """The rows of every step of an epoch, and how their images are moved about."""
+class Plan(NamedTuple):
+    """What an epoch's steps read: the rows of one trial, or of all in the joined data."""
 
-    train: Tensor  # (steps, n)
-    val: Tensor  # (steps, m)
-    train_maps: Tensor | None  # (steps, n, 2, 3)
-    val_maps: Tensor | None  # (steps, m, 2, 3)
+    train: Tensor  # (steps, n), or (steps, trials, n)
+    val: Tensor  # (steps, m), or (steps, trials, m)
+    progress: Tensor  # (steps,)
+    train_maps: Tensor | None  # as ``train``, with (2, 3) more: how images are moved about
+    val_maps: Tensor | None  # as ``val``
 
 
+@dataclass
 class BatchStream:
     """The rows of one trial, epoch after epoch, from one seed.
 
     Each epoch walks once through the training rows, or has as many steps as validation rows have
     batches. Validation rows come all in every step if they fit a batch; otherwise they are walked
     through too, and a walk goes on in the next epoch.
-
-    Parameters
-    ----------
-    rows : Tensor of shape (n,)
-        Training rows to draw from.
-    n_val : int
-    batch_size : int
-    random_state : int
-    purpose : str
-        Streams of different purposes are independent.
-    augmentation, side
-        Draw a random map of the plane for each image, ``side`` pixels wide; None draws nothing.
-    weight : Tensor of shape (n,), optional
-        Of the rows, which come in proportion to it.
-    over_val : bool, default=False
-        Whether an epoch is a pass over the validation rows.
     """
 
-    def __init__(
-        self,
-        rows: Tensor,
-        n_val: int,
-        batch_size: int,
-        *,
-        random_state: int,
-        purpose: str,
-        augmentation: Augmentation | None = None,
-        side: int = 0,
-        weight: Tensor | None = None,
-        over_val: bool = False,
-    ) -> None:
-        self.weight, self.over_val = weight, over_val
-        self.rows, self.n_val, self.batch_size = rows, n_val, batch_size
-        self.augmentation, self.side = augmentation, side
-        self.generator = seeded_generator(random_state, purpose)
-        self.map_generator = seeded_generator(random_state, f"{purpose} maps")
-        self.pending = torch.empty(0, min(batch_size, n_val), dtype=torch.long)
+    rows: Tensor  # (n,)  training rows to draw from
+    n_val: int
+    batch_size: int
+    random_state: int
+    purpose: str  # streams of different purposes are independent
+    augmentation: Augmentation | None = None  # a random map of the plane for each image
+    side: int = 0  # of images, in pixels
+    weight: Tensor | None = None  # (n,)  of the rows, which come in proportion to it
+    over_val: bool = False  # whether an epoch is a pass over the validation rows
 
-    def next_epoch(self) -> EpochRows:
-        """Draw the next epoch."""
+    def __post_init__(self) -> None:
+        self.generator = seeded_generator(self.random_state, self.purpose)
+        self.map_generator = seeded_generator(self.random_state, f"{self.purpose} maps")
+        self.pending = torch.empty(0, min(self.batch_size, self.n_val), dtype=torch.long)
+
+    def next_epoch(self, done: tuple[float, float] = (0.0, 1.0)) -> Plan:
+        """Draw the next epoch; ``done`` is the share of training before and after it."""
         n, size = len(self.rows), self.batch_size
         train = self.rows[epoch_batches(n, size, self.generator, self.weight)]
         train = train[: -(-self.n_val // size)] if self.over_val else train
         val = self._validation(len(train))
-        return EpochRows(train, val, self._maps(train), self._maps(val))
+        progress = torch.linspace(*done, len(train) + 1)[:-1]
+        return Plan(train, val, progress, self._maps(train), self._maps(val))
 
     def _validation(self, steps: int) -> Tensor:
         if self.n_val <= self.batch_size:
@@ -167,16 +149,6 @@ class BatchStream:
         self.pending = state["pending"]
 
 
-class Plan(NamedTuple):
-    """What an epoch's steps read, at addresses that stay the same from epoch to epoch."""
-
-    train: Tensor  # (steps, trials, n)  rows of the joined data
-    val: Tensor  # (steps, trials, m)
-    progress: Tensor  # (steps,)
-    train_maps: Tensor | None  # (steps, trials, n, 2, 3)
-    val_maps: Tensor | None  # (steps, trials, m, 2, 3)
-
-
 class JoinedData(NamedTuple):
     """The data of all trials, one after the other, and where each trial starts."""
 
@@ -202,17 +174,15 @@ class JoinedData(NamedTuple):
         x_val, y_val = torch.cat([d.x_val for d in datas]), torch.cat([d.y_val for d in datas])
         return cls(x, y, x_val, y_val, train_start, val_start)
 
-    def plan(self, rows: Sequence[EpochRows], done: tuple[float, float]) -> Plan:
-        """Lay an epoch out on the host; ``done`` is the share of training before and after it."""
-
-        def stacked(*parts: Tensor | None) -> Tensor | None:
-            found = [part for part in parts if part is not None]
-            return torch.stack(found, dim=1) if found else None
-
-        train, val = (torch.stack(part, dim=1) for part in zip(*(r[:2] for r in rows), strict=True))
-        progress = torch.linspace(*done, len(train) + 1)[:-1]
-        train, val = train + self.train_start[:, None], val + self.val_start[:, None]
-        return Plan(train, val, progress, *map(stacked, *(r[2:] for r in rows)))
+    def plan(self, trials: Sequence[Plan]) -> Plan:
+        """The plans of all trials as one, on the host."""
+        train, val, progress, *maps = zip(*trials, strict=True)
+        return Plan(
+            torch.stack(train, dim=1) + self.train_start[:, None],
+            torch.stack(val, dim=1) + self.val_start[:, None],
+            progress[0],
+            *(None if part[0] is None else torch.stack(part, dim=1) for part in maps),
+        )
 
     @torch.no_grad()
     def batch(

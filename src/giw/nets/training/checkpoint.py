@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -35,23 +35,12 @@ BY_NAME = "p_values:"  # before the name of a representation
 
 @dataclass
 class Saved:
-    """The state of a run between two epochs.
+    """The state of a run between two epochs."""
 
-    Attributes
-    ----------
-    phase : {"pretrain", "train"}
-    epoch : int
-        Epochs of this phase that are done.
-    tensors : dict
-        Named groups of tensors: parameters, Adam's memory, buffers, random states.
-    values : dict
-        Everything else that JSON can hold.
-    """
-
-    phase: str
-    epoch: int
-    tensors: dict[str, Params]
-    values: dict[str, Any]
+    phase: str  # "pretrain" or "train"
+    epoch: int  # epochs of this phase that are done
+    tensors: dict[str, Params]  # named groups: parameters, Adam's memory, buffers, random states
+    values: dict[str, Any]  # everything else that JSON can hold
 
 
 class UnusableCheckpoint(ValueError):
@@ -146,17 +135,16 @@ def read_tensors(path: Path) -> tuple[Params, dict[str, Any]]:
             f"{path} cannot be read as a safetensors file: {said}; remove it to start afresh"
         ) from error
     text = header.get(HEADER, "")
-    if header.get(CHECKSUM) != str(_checksum_of(tensors, text)):
-        raise UnusableCheckpoint(
-            f"{path} is no checkpoint, or was altered: its checksum is wrong; give another path, "
-            "or remove it to start afresh"
-        )
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         values = None
-    if not isinstance(values, dict):
-        raise UnusableCheckpoint(f"{path} is no checkpoint of a training run; give another path")
+    right = header.get(CHECKSUM) == str(_checksum_of(tensors, text))
+    if not right or not isinstance(values, dict):
+        raise UnusableCheckpoint(
+            f"{path} is no checkpoint, or was altered: its checksum is wrong; give another path, "
+            "or remove it to start afresh"
+        )
     return tensors, values
 
 
@@ -179,7 +167,7 @@ def run_identity(
         "method": method.name if " at 0x" in described else described,
         "random_states": list(random_states),
         "data": [data.checksum for data in datas],
-        **config.as_dict(),
+        **asdict(config),
     }
 
 
@@ -200,20 +188,12 @@ def split_from_parts(tensors: Params, values: dict[str, Any], device: torch.devi
 # Ctrl-C while a run is being saved: stop after the epoch, keep what is done, say how to go on ----
 
 _ASKED = threading.Event()
+ask_to_stop = _ASKED.set  # let every run of this process stop after its epoch; a thread may call it
+asked_to_stop = _ASKED.is_set
 
 
 class Interrupted(KeyboardInterrupt):
     """Training was asked to stop and has stopped; the message says what was kept, and where."""
-
-
-def ask_to_stop() -> None:
-    """Let every run of this process stop after its epoch; a thread may call it."""
-    _ASKED.set()
-
-
-def asked_to_stop() -> bool:
-    """Whether a run should stop after its epoch."""
-    return _ASKED.is_set()
 
 
 @contextmanager

@@ -9,13 +9,14 @@ from functools import partial
 from typing import NamedTuple
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from giw.nets.images import as_input
 from giw.nets.kernels.precision import FULL, Precision
-from giw.nets.training.protocol import Batch, Net, Params
+from giw.nets.training.protocol import Batch, Params
 
 
 class FunctionalNet:
@@ -25,6 +26,12 @@ class FunctionalNet:
     (and ``module.head`` to go on from there); otherwise it is the input of the last linear
     layer, which a hook reads off the same forward pass.
 
+    With a group of processes, each calls with the same parameters and all rows, computes its share
+    of the rows, and receives the others' outputs, which carry no gradient there. So methods stay as
+    they are, and weights are solved for once over the whole batch. The loss is the same number
+    everywhere, each process finds the part of its gradient that comes through its own rows, and the
+    sum over processes is the gradient that one process would have found, up to rounding.
+
     Parameters
     ----------
     module : torch.nn.Module
@@ -32,11 +39,18 @@ class FunctionalNet:
         by :meth:`params`. Its buffers (batch norm's statistics) are, in training mode.
     precision : Precision, optional
         How products are computed, and in which memory format images come.
+    group : torch.distributed.ProcessGroup, optional
+        Processes that share the rows of a call.
     """
 
-    def __init__(self, module: nn.Module, precision: Precision = FULL) -> None:
-        self.module, self.precision = module, precision
-        self._hidden = _HiddenFirst(module) if _has_features(module) else _HookedHidden(module)
+    def __init__(
+        self,
+        module: nn.Module,
+        precision: Precision = FULL,
+        group: dist.ProcessGroup | None = None,
+    ) -> None:
+        self.module, self.precision, self.group = module, precision, group
+        self._hidden = _WithHidden(module)
 
     def params(self) -> Params:
         """A fresh copy of the module's parameters, ready to be trained."""
@@ -46,30 +60,28 @@ class FunctionalNet:
         }
 
     def buffers(self) -> Params:
-        """A copy of what the module keeps besides parameters, such as running means."""
+        """A copy of what the module keeps besides parameters, such as running means.
+
+        Handed in among the parameters, it takes the updates of a pass in the net's stead: so
+        meta-gradients look ahead without a trace.
+        """
         return {name: b.detach().clone() for name, b in self.module.named_buffers()}
 
     def set_buffers(self, buffers: Params) -> None:
         """Put such a copy back."""
-        own = dict(self.module.named_buffers())
-        with torch.no_grad():
-            for name, value in buffers.items():
-                own[name].copy_(value)
+        _fill(self.module, buffers)
 
     def with_params(self, params: Params, buffers: Params | None = None) -> nn.Module:
         """A copy of the module that holds ``params`` and ``buffers``, in evaluation mode."""
         module = copy.deepcopy(self.module).eval()
-        with torch.no_grad():
-            for name, p in module.named_parameters():
-                p.copy_(params[name])
-            for name, b in module.named_buffers():
-                b.copy_(b if buffers is None else buffers[name])
+        _fill(module, {**params, **(buffers or {})})
         return module
 
     def __call__(self, params: Params, x: Tensor) -> Tensor:
         """Logits of shape (n, c)."""
         with self.precision.products():
-            return functional_call(self.module, params, (self.precision.images(x),))
+            out = functional_call(self.module, params, (self.precision.images(self._mine(x)),))
+        return self._shared(out, len(x))
 
     def at_rest(self, params: Params, x: Tensor) -> Tensor:
         """Logits of shape (n, c) in evaluation mode: running statistics, no dropout."""
@@ -79,13 +91,53 @@ class FunctionalNet:
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
         named = {f"module.{name}": p for name, p in params.items()}
+        images = self.precision.images(self._mine(x))
         with self.precision.products():
-            logits, hidden = functional_call(self._hidden, named, (self.precision.images(x),))
-        return logits, unit_norm(hidden)
+            logits, hidden = functional_call(self._hidden, named, (images,))
+        hidden = unit_norm(hidden)
+        if self.group is None:
+            return logits, hidden
+        both = torch.cat([logits, hidden.to(logits.dtype)], dim=1)  # one message
+        both = self._shared(both, len(x))
+        return both[:, : logits.shape[1]], both[:, logits.shape[1] :]
 
+    @torch.no_grad()
     def summed(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
-        """Gradients of the parameters as they are; see ``ShardedNet`` for those of others."""
-        return gradients
+        """Gradients of the parameters, summed over the processes in one message."""
+        if self.group is None:
+            return gradients
+        flat = torch.cat([g.reshape(-1) for g in gradients if g is not None])
+        dist.all_reduce(flat, group=self.group)
+        parts = iter(flat.split([g.numel() for g in gradients if g is not None]))
+        return [None if g is None else next(parts).view_as(g) for g in gradients]
+
+    def _mine(self, x: Tensor) -> Tensor:
+        """Rows of this process; the last row fills up where the shares would differ in size."""
+        if self.group is None:
+            return x
+        ranks, rank = dist.get_world_size(self.group), dist.get_rank(self.group)
+        share = -(-len(x) // ranks)
+        rows = torch.arange(rank * share, (rank + 1) * share, device=x.device)
+        return x.index_select(0, rows.clamp(max=len(x) - 1))
+
+    def _shared(self, out: Tensor, n: int) -> Tensor:
+        """The outputs of all processes in the order of ranks; this one's carry their gradient."""
+        if self.group is None:
+            return out
+        parts = [torch.empty_like(out) for _ in range(dist.get_world_size(self.group))]
+        dist.all_gather(parts, out.detach().contiguous(), group=self.group)
+        parts[dist.get_rank(self.group)] = out
+        return torch.cat(parts)[:n]
+
+
+Net = FunctionalNet  # as methods see it
+
+
+@torch.no_grad()
+def _fill(module: nn.Module, values: Params) -> None:
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, value in values.items():
+        own[name].copy_(value)
 
 
 @contextmanager
@@ -109,11 +161,8 @@ def layer_outputs(
     where they have more than ``most_columns`` columns. Blocks are small and channels last, which
     on a CPU is four times faster than large contiguous ones.
     """
-    images = x.ndim == 4
-    moved = {
-        name: p.contiguous(memory_format=torch.channels_last) if p.ndim == 4 else p
-        for name, p in params.items()
-    }
+    last = torch.channels_last
+    moved = {k: p.contiguous(memory_format=last) if p.ndim == 4 else p for k, p in params.items()}
     caught: list[tuple[str, Tensor, int]] = []
 
     def catch(name: str, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -129,8 +178,7 @@ def layer_outputs(
         with torch.no_grad(), evaluating(net.module):
             for rows in x.split(block):
                 part = as_input(rows)
-                if images:
-                    part = part.contiguous(memory_format=torch.channels_last)
+                part = part.contiguous(memory_format=last) if x.ndim == 4 else part
                 functional_call(net.module, moved, (part,))
                 parts.append(_handed_on(caught, part))
                 caught.clear()
@@ -166,30 +214,18 @@ def unit_norm(z: Tensor) -> Tensor:
     return nn.functional.normalize(z.flatten(1), dim=1, eps=1e-12)
 
 
-def _has_features(module: nn.Module) -> bool:
-    return callable(getattr(module, "features", None)) and callable(getattr(module, "head", None))
-
-
-class _HiddenFirst(nn.Module):
-    """``features`` then ``head``."""
+class _WithHidden(nn.Module):
+    """A module's logits and hidden representation."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        hidden = self.module.features(x)  # type: ignore[operator]
-        return self.module.head(hidden), hidden  # type: ignore[operator]
-
-
-class _HookedHidden(nn.Module):
-    """Any module: what enters its last linear layer."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features, head = (getattr(self.module, name, None) for name in ("features", "head"))
+        if callable(features) and callable(head):
+            hidden = features(x)
+            return head(hidden), hidden
         linear = [layer for layer in self.module.modules() if isinstance(layer, nn.Linear)]
         if not linear:
             raise ValueError(

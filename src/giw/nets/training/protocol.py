@@ -8,8 +8,8 @@ captured in a CUDA graph: no host synchronisation, no in-place writes, no branch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor
 
@@ -17,6 +17,9 @@ from giw.checks import check_count, check_positive
 from giw.nets.images import Augmentation
 from giw.nets.kernels.precision import PRECISIONS
 from giw.support import SupportSplit
+
+if TYPE_CHECKING:
+    from giw.nets.training.net import Net
 
 Params = dict[str, Tensor]
 Logs = dict[str, Tensor]
@@ -54,30 +57,6 @@ class Batch(NamedTuple):
     progress: Tensor  # ()        share of training that is done, 0 to 1, for schedules
 
 
-class Net(Protocol):
-    """A net as a pure function of its parameters."""
-
-    def __call__(self, params: Params, x: Tensor) -> Tensor:
-        """Logits of shape (n, c)."""
-        ...
-
-    def at_rest(self, params: Params, x: Tensor) -> Tensor:
-        """Logits in evaluation mode: with running statistics and without dropout."""
-        ...
-
-    def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
-        ...
-
-    def buffers(self) -> Params:
-        """A copy of what the net keeps besides parameters, such as running means.
-
-        Handed in among the parameters, it takes the updates of a pass in the net's stead: so
-        meta-gradients look ahead without a trace.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Evidence:
     """What a method may look at, once, before it trains a net.
@@ -104,31 +83,25 @@ class Method(Protocol):
     @property
     def name(self) -> str:
         """Short name, as used by commands and tables."""
-        ...
 
     @property
     def pretrains(self) -> bool:
         """Whether plain training on the training data comes first."""
-        ...
 
     @property
     def looks_ahead(self) -> bool:
         """Whether a step takes gradients of its own, which processes cannot share."""
-        ...
 
     @property
     def learning_rate(self) -> float:
         """How fast Adam moves what the method learns beside the net."""
-        ...
 
     @property
     def weight_decay(self) -> float:
         """L2 penalty on that."""
-        ...
 
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """Split the validation data, or None where the method needs no split."""
-        ...
 
     def state(self, evidence: Evidence, split: SupportSplit | None) -> State:
         """What the method keeps besides the net, as it is before the first step.
@@ -136,7 +109,6 @@ class Method(Protocol):
         A run that goes on from a checkpoint asks again and then puts back the tensors it saved, so
         shapes may depend on the evidence and the net of a resumed run may be an untrained one.
         """
-        ...
 
     def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
         """The scalar to descend, the state after the step, and scalars to log.
@@ -144,7 +116,6 @@ class Method(Protocol):
         One gradient of one scalar moves net and state: where they descend different things
         (meta-learning, adversaries), each term is detached from what it must not move.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -212,8 +183,11 @@ class TrainingConfig:
         for name in ("decay_every", "test_last"):
             if getattr(self, name) is not None:
                 check_count(getattr(self, name), name, least=1)
-        if self.epoch_of not in ("train", "val"):
-            raise ValueError(f"epoch_of must be one of train, val, got {self.epoch_of!r}")
+        for name, known in (("epoch_of", ("train", "val")), ("precision", PRECISIONS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
+                )
         check_positive(self.learning_rate, "learning_rate")
         check_positive(self.decay, "decay")
         if not self.weight_decay >= 0:
@@ -221,10 +195,6 @@ class TrainingConfig:
         if not 0 < self.calibration_share < 1:
             raise ValueError(
                 f"calibration_share must lie between 0 and 1, got {self.calibration_share}"
-            )
-        if self.precision not in PRECISIONS:
-            raise ValueError(
-                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
             )
 
     @property
@@ -235,7 +205,3 @@ class TrainingConfig:
     def rate_factor(self, epoch: int) -> float:
         """What the learning rate is multiplied by in an epoch, counted from 0."""
         return float(self.decay ** (epoch // self.drop_every))
-
-    def as_dict(self) -> dict[str, Any]:
-        """All settings by name, down to plain numbers."""
-        return asdict(self)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -32,33 +31,22 @@ from giw.nets.training.checkpoint import (
     Checkpoint,
     Interrupted,
     Saved,
+    UnusableCheckpoint,
     asked_to_stop,
     run_identity,
     split_from_parts,
     split_parts,
     stop_by_interrupt,
 )
-from giw.nets.training.net import (
-    FunctionalNet,
-    layer_outputs,
-    predict_in_blocks,
-    sample_losses,
-)
+from giw.nets.training.net import FunctionalNet, layer_outputs, predict_in_blocks, sample_losses
 from giw.nets.training.protocol import (
     Batch,
     Evidence,
     Method,
-    Net,
     Params,
     State,
     StepLoss,
     TrainingConfig,
-)
-from giw.nets.training.ranks import (
-    ShardedNet,
-    any_rank_asked,
-    check_shardable,
-    first_rank_loads,
 )
 from giw.nets.training.step import (
     Descent,
@@ -83,7 +71,6 @@ class Pretrained:
     buffers: Params
     optimizer: Params
     seen: Tensor  # (n,) bool
-    random_state: int
 
 
 @dataclass(frozen=True)
@@ -103,8 +90,6 @@ class TrainingRecord:
         How the validation data were split, where the method splits.
     seconds : float
         Wall time, pretraining not included where it was shared.
-    settings : dict
-        The configuration and the seed.
     """
 
     method: str
@@ -112,7 +97,6 @@ class TrainingRecord:
     history: dict[str, NDArray[np.float64]]
     split: SupportSplit | None
     seconds: float
-    settings: dict[str, Any]
 
     def final_accuracy(self, last: int = 10) -> float:
         """Mean test accuracy over the last epochs, the paper's figure of merit."""
@@ -181,10 +165,9 @@ def pretrain(
     *,
     random_state: int = 0,
     on_epoch: OnEpoch | None = None,
-    ranks: dist.ProcessGroup | None = None,
 ) -> Pretrained:
     """Plain training on the training data, some of which is kept back for calibration."""
-    return Run([module], [data], config, [random_state], [on_epoch], ranks=ranks).pretrain()[0]
+    return Run([module], [data], config, [random_state], [on_epoch]).pretrain()[0]
 
 
 def train_trials(
@@ -246,7 +229,7 @@ def _runs(
     pretrained: Sequence[Pretrained] | None = None,
 ) -> list[Run]:
     """One run of all trials where they go side by side, else one run each."""
-    seeds = list(range(len(modules))) if random_states is None else list(random_states)
+    seeds = range(len(modules)) if random_states is None else random_states
     counts = {"modules": len(modules), "datas": len(datas), "random_states": len(seeds)}
     if pretrained is not None:
         counts["pretrained"] = len(pretrained)
@@ -262,8 +245,9 @@ def _runs(
             "device, and data of the same sizes; leave side_by_side out and those that differ are "
             "trained one after the other"
         )
-    usual = side_by_side is None and can_stack(modules[0], datas[0].x_train.device)
-    if alike and (side_by_side or usual):
+    if side_by_side is None:
+        side_by_side = alike and can_stack(modules[0], datas[0].x_train.device)
+    if side_by_side:
         return [Run(modules, datas, config, seeds, calls, stacked=True)]
     each = zip(modules, datas, seeds, calls, strict=True)
     return [Run([module], [data], config, [seed], [call]) for module, data, seed, call in each]
@@ -286,7 +270,7 @@ def can_stack(module: nn.Module, device: torch.device | str = "cuda") -> bool:
 def _alike(modules: Sequence[nn.Module], datas: Sequence[Tensors], batch_size: int) -> bool:
     """Whether trials agree in all shapes, as those must that take every step together."""
 
-    def shapes(module: nn.Module, data: Tensors) -> tuple[Any, ...]:
+    def shapes(module: nn.Module, data: Tensors) -> tuple[object, ...]:
         n = len(data.y_train)
         sizes = -(-n // batch_size), min(n, batch_size), len(data.y_val)
         tests = None if data.y_test is None else len(data.y_test)
@@ -305,19 +289,16 @@ class Phase:
     """Pretraining or training: what moves, what it reads, and how far it has come."""
 
     name: str  # "pretrain" or "train"
-    of: str  # what diverges, should it diverge
     epochs: int
     descent: Descent
     streams: list[BatchStream]
     splits: Splits = ()
     history: History = field(default_factory=list)
 
-    def plan(self, epoch: int) -> Plan | None:
-        """The rows of an epoch, if there is such an epoch."""
-        if epoch >= self.epochs:
-            return None
-        rows = [stream.next_epoch() for stream in self.streams]
-        return self.descent.data.plan(rows, (epoch / self.epochs, (epoch + 1) / self.epochs))
+    def plan(self, epoch: int) -> Plan:
+        """The rows of an epoch."""
+        done = epoch / self.epochs, (epoch + 1) / self.epochs
+        return self.descent.data.plan([stream.next_epoch(done) for stream in self.streams])
 
 
 @dataclass
@@ -339,17 +320,13 @@ class Run:
     ranks: dist.ProcessGroup | None = None
 
     def __post_init__(self) -> None:
-        self.device = self.datas[0].x_train.device
-        module = self.modules[0]
+        self.device, module = self.datas[0].x_train.device, self.modules[0]
         precision = precision_for(self.config.precision, module, self.device, stacked=self.stacked)
         products = self.stacked or self.device.type == "cuda"
         form = by_products(module) if products else copy.deepcopy(module)
-        self.net = FunctionalNet(form.train(), precision)
-        if self.ranks is not None:
-            self.net = ShardedNet(form, precision, group=self.ranks)
+        self.net = FunctionalNet(form.train(), precision, self.ranks)
         self.data = JoinedData.of(self.datas)
-        # messages between processes are not recorded with a step
-        self.captured = self.config.cuda_graph and self.ranks is None
+        self.rank = 0 if self.ranks is None else dist.get_rank(self.ranks)
         self.store: Checkpoint | None = None
         self.saved: Saved | None = None
 
@@ -359,45 +336,52 @@ class Run:
             return
         identity = run_identity(method, self.config, self.datas, self.seeds)
         self.store = Checkpoint(path, identity, seconds)
-        load = self.store.load
-        self.saved = load() if self.ranks is None else first_rank_loads(load, self.ranks)
+        found: tuple[Saved | None, str] = None, ""
+        if self.rank == 0:
+            try:
+                found = self.store.load(), ""
+            except UnusableCheckpoint as error:
+                found = None, str(error)
+        # the others need not see the disk of the first process, but must start where it starts
+        self.saved, refused = first_says(found, self.ranks)
+        if refused:
+            raise UnusableCheckpoint(refused)
 
     def train(
         self, method: Method, pretrained: Sequence[Pretrained] | None = None
     ) -> list[TrainingRecord]:
         """Pretrain where the method asks for it, split, and descend the method's loss."""
-        if self.store is None:
-            return self._train(method, pretrained)
-        with stop_by_interrupt():
+        if self.ranks is not None:
+            check_shardable(self.modules[0], method)
+        with stop_by_interrupt() if self.store is not None else nullcontext():
             return self._train(method, pretrained)
 
     def _train(
         self, method: Method, pretrained: Sequence[Pretrained] | None
     ) -> list[TrainingRecord]:
-        if self.ranks is not None:
-            check_shardable(self.modules[0], method)
         saved = self._saved_in("train")
         before = 0.0 if self.saved is None else self.saved.values["seconds"]
         self.started = time.perf_counter() - before
+        starts = self._untrained()
         if method.pretrains and saved is None:
             starts = list(pretrained or self.pretrain())
-        else:
-            starts = self._untrained()
-        shown = [
-            self._evidence(*trial) for trial in zip(self.modules, self.datas, starts, strict=True)
-        ]
+        shown = [self._evidence(t, start) for t, start in enumerate(starts)]
         splits: Splits
         if saved is None:
             splits = [method.split(evidence) for evidence in shown]
         else:
-            splits = _saved_splits(saved, self.device)
+            splits = [
+                values
+                and split_from_parts(saved.tensors.get(f"split {t}", {}), values, self.device)
+                for t, values in enumerate(saved.values["splits"])
+            ]
         states = [method.state(*trial) for trial in zip(shown, splits, strict=True)]
         rates = method.learning_rate, method.weight_decay
         descent = self._descent(method.loss, starts, splits, states, rates)
         streams = [self._stream(t, torch.arange(len(d.y_train)), training=True)
                    for t, d in enumerate(self.datas)]  # fmt: skip
-        phase = Phase("train", method.name, self.config.epochs, descent, streams, splits)
-        self._epochs(phase)
+        phase = Phase("train", self.config.epochs, descent, streams, splits)
+        self._epochs(phase, method.name)
         return self._records(method.name, phase)
 
     def pretrain(self) -> list[Pretrained]:
@@ -406,99 +390,106 @@ class Run:
         descent = self._descent(plain_loss, starts, [None] * len(starts))
         streams = [self._stream(t, start.seen.nonzero()[:, 0], training=False)
                    for t, start in enumerate(starts)]  # fmt: skip
-        epochs = self.config.pretrain_epochs
-        self._epochs(Phase("pretrain", "pretraining", epochs, descent, streams))
+        self._epochs(
+            Phase("pretrain", self.config.pretrain_epochs, descent, streams), "pretraining"
+        )
         moments = adam_state(descent.optimizer)
         return [
-            Pretrained(
-                self._apart(descent.params, t), self.net.buffers(),
-                self._apart(moments, t, common=".step"), start.seen, start.random_state,
-            )
+            Pretrained(self._apart(descent.params, t), self.net.buffers(),
+                       self._apart(moments, t, common=".step"), start.seen)
             for t, start in enumerate(starts)
         ]  # fmt: skip
 
-    def _epochs(self, phase: Phase) -> None:
+    def _epochs(self, phase: Phase, of: str) -> None:
         """Descend epoch by epoch, from where a saved run of this phase stopped."""
-        descent, training = phase.descent, phase.name == "train"
+        descent, training, config = phase.descent, phase.name == "train", self.config
         tests = training and all(d.x_test is not None and d.y_test is not None for d in self.datas)
-        saved = self._saved_in(phase.name)
-        with self._randomness(phase.name), threads_for(self.modules[0], self.device):
-            if saved is not None:
-                self._resume(phase, saved)
-            first = len(phase.history)
-            ahead = phase.plan(first)
-            for epoch in range(first, phase.epochs):
-                rate = descent.set_rate(self.config.rate_factor(epoch) if training else 1.0)
-                if ahead is not None:
-                    descent.run_epoch(ahead)
-                late = epoch >= phase.epochs - (self.config.test_last or phase.epochs)
+        # Dropout draws from torch's global stream: a fork of it is seeded and the old one put back.
+        # Processes that share a batch hold different rows of it, and drop out on their own.
+        purpose = f"{phase.name} dropout" + f" of rank {self.rank}" * (self.rank > 0)
+        seed = seeded_generator(self.seeds[0], purpose).initial_seed()
+        with seeded_stream(seed, self.device), threads_for(self.modules[0], self.device):
+            self._resume(phase)
+            ahead: Plan | None = None
+            for epoch in range(len(phase.history), phase.epochs):
+                rate = descent.set_rate(config.rate_factor(epoch) if training else 1.0)
+                descent.run_epoch(ahead or phase.plan(epoch))
+                late = epoch >= phase.epochs - (config.test_last or phase.epochs)
                 found = score_of(descent, self.datas) if tests and late else None
                 read = [stream.state() for stream in phase.streams]
-                ahead = phase.plan(epoch + 1)  # drawn while the device is still busy
+                if epoch + 1 < phase.epochs:  # drawn while the device is still busy
+                    ahead = phase.plan(epoch + 1)
                 values = descent.means()
                 for t, trial in enumerate(values):
                     if training:
                         trial["learning_rate"] = rate
                     if found is not None:
                         trial["test_accuracy"], trial["test_loss"] = found[:, t].tolist()
-                _check_finite(values, phase.of, epoch, self.config)
+                    if not np.isfinite(trial["loss"]):
+                        raise ValueError(
+                            f"{of} diverged in epoch {epoch + 1}: the loss is {trial['loss']}; "
+                            f"lower learning_rate (it is {config.learning_rate}) or scale the "
+                            "inputs"
+                        )
                 phase.history.append(values)
                 for call, trial in zip(self.on_epoch, values, strict=True):
                     if call:
                         call(phase.name, epoch, trial)
-                stop = self._asked()
-                if self.store is not None and (stop or self.store.due(epoch + 1, phase.epochs)):
-                    self._save(phase, read)
-                if stop:
-                    self._stop(f"after epoch {epoch + 1} of {phase.epochs} ({phase.name})")
+                self._pause(phase, read)
 
     # Saving, stopping and going on ----------------------------------------------------------------
 
-    def _save(self, phase: Phase, read: list[Params]) -> None:
-        """Write all that the run needs to go on as if it had never stopped.
+    def _pause(self, phase: Phase, read: list[Params]) -> None:
+        """Save the run after an epoch where it is time to, and stop it where that was asked for.
 
         ``read`` are the states of the streams as they were after the epochs in the history.
         """
-        if self.store is None or (self.ranks is not None and dist.get_rank(self.ranks) > 0):
+        epoch, stop = len(phase.history), asked_to_stop()
+        if self.ranks is not None:  # all stop together
+            asked = torch.tensor(float(stop), device=self.device)
+            dist.all_reduce(asked, op=dist.ReduceOp.MAX, group=self.ranks)
+            stop = bool(asked)
+        if self.store and self.rank == 0 and (stop or self.store.due(epoch, phase.epochs)):
+            tensors = phase.descent.snapshot() | {"random": _random_state(self.device)}
+            tensors |= {f"stream {t}": state for t, state in enumerate(read)}
+            parts = [None if split is None else split_parts(split) for split in phase.splits]
+            tensors |= {f"split {t}": part[0] for t, part in enumerate(parts) if part}
+            values = {
+                "history": phase.history,
+                "seconds": time.perf_counter() - self.started,
+                "splits": [part and part[1] for part in parts],
+            }
+            self.store.save(Saved(phase.name, epoch, tensors, values))
+        if not stop:
             return
-        tensors = phase.descent.snapshot() | {"random": _random_state(self.device)}
-        tensors |= {f"stream {t}": state for t, state in enumerate(read)}
-        parts = [None if split is None else split_parts(split) for split in phase.splits]
-        tensors |= {f"split {t}": part[0] for t, part in enumerate(parts) if part}
-        values = {
-            "history": phase.history,
-            "seconds": time.perf_counter() - self.started,
-            "splits": [part and part[1] for part in parts],
-        }
-        self.store.save(Saved(phase.name, len(phase.history), tensors, values))
+        if self.ranks is not None:
+            dist.barrier(self.ranks)  # whoever leaves early may take the others with it
+        where = f"training was stopped after epoch {epoch} of {phase.epochs} ({phase.name})"
+        if self.store is None:
+            raise Interrupted(f"{where}; it was not being saved")
+        raise Interrupted(
+            f"{where} and is saved in {self.store.path}: start it again with the same checkpoint, "
+            "and it goes on from there"
+        )
 
-    def _resume(self, phase: Phase, saved: Saved) -> None:
-        """Put all back."""
+    def _resume(self, phase: Phase) -> None:
+        """Put back all that was saved of this phase."""
+        saved = self._saved_in(phase.name)
+        if saved is None:
+            return
         phase.descent.restore(saved.tensors)
         for t, stream in enumerate(phase.streams):
             stream.load_state(saved.tensors[f"stream {t}"])
-        # what was saved is the first process's; the others go on with their own
-        if self.ranks is None or dist.get_rank(self.ranks) == 0:
-            _set_random_state(saved.tensors["random"], self.device)
+        if self.rank == 0:  # what was saved is the first process's; the others go on with their own
+            state = saved.tensors["random"]
+            torch.random.set_rng_state(state["cpu"])
+            if self.device.type == "cuda" and "cuda" in state:
+                torch.cuda.set_rng_state(state["cuda"], self.device)
         phase.history += saved.values["history"]
 
     def _saved_in(self, phase: str) -> Saved | None:
         """What was saved, if it was saved in this phase."""
         return self.saved if self.saved is not None and self.saved.phase == phase else None
-
-    def _asked(self) -> bool:
-        """Whether to stop after this epoch; processes that share a batch stop together."""
-        return asked_to_stop() if self.ranks is None else any_rank_asked(self.ranks, self.device)
-
-    def _stop(self, where: str) -> NoReturn:
-        if self.ranks is not None:
-            dist.barrier(self.ranks)  # whoever leaves early may take the others with it
-        if self.store is None:
-            raise Interrupted(f"training was stopped {where}; it was not being saved")
-        raise Interrupted(
-            f"training was stopped {where} and is saved in {self.store.path}: start it again with "
-            "the same checkpoint, and it goes on from there"
-        )
 
     # Trials joined for the steps, and taken apart again -------------------------------------------
 
@@ -521,23 +512,21 @@ class Run:
 
     def _untrained(self) -> list[Pretrained]:
         """Nets as they were initialised, and the rows that pretraining would see."""
-        config, starts = self.config, []
+        share, most, starts = self.config.calibration_share, self.config.max_calibration, []
         for module, data, seed in zip(self.modules, self.datas, self.seeds, strict=True):
-            generator = seeded_generator(seed, "hold out")
-            share, most = config.calibration_share, config.max_calibration
-            seen = hold_out(len(data.y_train), share, most, generator)
+            seen = hold_out(len(data.y_train), share, most, seeded_generator(seed, "hold out"))
             net = FunctionalNet(module, self.net.precision)
-            starts.append(Pretrained(net.params(), net.buffers(), {}, seen, seed))
+            starts.append(Pretrained(net.params(), net.buffers(), {}, seen))
         return starts
 
-    def _evidence(self, module: nn.Module, data: Tensors, start: Pretrained) -> Evidence:
+    def _evidence(self, trial: int, start: Pretrained) -> Evidence:
         """What a method may look at before it trains a net."""
-        net = FunctionalNet(copy.deepcopy(module).train())
+        data, net = self.datas[trial], FunctionalNet(copy.deepcopy(self.modules[trial]).train())
         net.set_buffers(start.buffers)
         return Evidence(
             data.x_train, data.y_train, data.x_val, data.y_val, start.seen.to(self.device),
             hidden=lambda x: predict_in_blocks(net, start.params, x, hidden=True),
-            random_state=start.random_state,
+            random_state=self.seeds[trial],
             logits=lambda x: predict_in_blocks(net, start.params, x),
             layers=lambda x: layer_outputs(net, start.params, x),
             weight=data.weight,
@@ -574,71 +563,58 @@ class Run:
         optimizer = make_adam(params, state, self.config, *rates)
         load_adam_state(optimizer, self._join([s.optimizer for s in starts], common=".step"))
         self.net.set_buffers(starts[0].buffers)
-        inside, alpha = self._memberships(splits)
-        return Descent(
-            loss, self.net, params, state, optimizer, self.data, inside, alpha,
-            stacked=self.stacked, captured=self.captured,
-        )  # fmt: skip
-
-    def _memberships(self, splits: Splits) -> tuple[Tensor, Tensor]:
-        """Membership of all validation points and its mean per trial; zero without a split."""
-        inside, alpha = [], []
-        for split, data in zip(splits, self.datas, strict=True):
-            member = torch.zeros(len(data.y_val)) if split is None else split.membership
-            inside.append(torch.as_tensor(member, dtype=torch.float32, device=self.device))
-            alpha.append(0.0 if split is None else float(split.alpha))
+        # membership of all validation points and its mean per trial; zero without a split
+        member = [
+            torch.zeros(len(data.y_val)) if split is None else torch.as_tensor(split.membership)
+            for split, data in zip(splits, self.datas, strict=True)
+        ]
+        shares = [0.0 if split is None else float(split.alpha) for split in splits]
         # each process has split, and rounding must not part them
-        member, share = first_says((torch.cat(inside).cpu(), torch.tensor(alpha)), self.ranks)
-        return member.to(self.device), share.to(self.device)
-
-    @contextmanager
-    def _randomness(self, phase: str) -> Iterator[None]:
-        """Dropout draws from torch's global stream: seed a fork of it and put the old one back."""
-        # processes that share a batch hold different rows of it, and drop out on their own
-        rank = 0 if self.ranks is None else dist.get_rank(self.ranks)
-        purpose = f"{phase} dropout" + f" of rank {rank}" * (rank > 0)
-        seed = seeded_generator(self.seeds[0], purpose).initial_seed()
-        with seeded_stream(seed, self.device):
-            yield
+        inside, alpha = first_says((torch.cat(member).float().cpu(), shares), self.ranks)
+        return Descent(
+            loss, self.net, params, state, optimizer, self.data, inside.to(self.device),
+            torch.tensor(alpha, device=self.device), stacked=self.stacked,
+            # messages between processes are not recorded with a step
+            captured=self.config.cuda_graph and self.ranks is None,
+        )  # fmt: skip
 
     def _records(self, name: str, phase: Phase) -> list[TrainingRecord]:
         """What is left of each trial; the seconds are those of all of them."""
         share = (time.perf_counter() - self.started) / len(self.modules)
         records = []
-        for t, (split, seed) in enumerate(zip(phase.splits, self.seeds, strict=True)):
+        for t, (module, split) in enumerate(zip(self.modules, phase.splits, strict=True)):
             params = self._apart(phase.descent.params, t)
-            module = FunctionalNet(self.modules[t]).with_params(params, self.net.buffers())
+            trained = FunctionalNet(module).with_params(params, self.net.buffers())
             columns = {
                 key: np.array([epoch[t].get(key, np.nan) for epoch in phase.history])
                 for key in phase.history[-1][t]  # the first ones may not have been tested
             }
-            settings = {**self.config.as_dict(), "random_state": seed}
-            records.append(TrainingRecord(name, module, columns, split, share, settings))
+            records.append(TrainingRecord(name, trained, columns, split, share))
         return records
 
 
-def plain_loss(net: Net, params: Params, state: State, batch: Batch) -> StepLoss:
+def plain_loss(net: FunctionalNet, params: Params, state: State, batch: Batch) -> StepLoss:
     """Mean training loss: what pretraining descends."""
     return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), state, {}
 
 
-def _check_finite(
-    values: list[dict[str, float]], name: str, epoch: int, config: TrainingConfig
-) -> None:
-    for trial in values:
-        if not np.isfinite(trial["loss"]):
+def check_shardable(module: nn.Module, method: Method) -> None:
+    """Refuse nets whose rows depend on each other, and methods that differentiate in a step.
+
+    A process sees its own rows only, and only the gradient of the whole loss is summed.
+    """
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             raise ValueError(
-                f"{name} diverged in epoch {epoch + 1}: the loss is {trial['loss']}; "
-                f"lower learning_rate (it is {config.learning_rate}) or scale the inputs"
+                f"layer {name!r} is a batch normalisation, whose output depends on all rows of a "
+                "batch, and each process computes some of them; use torch.nn.GroupNorm, or train "
+                "in one process"
             )
-
-
-def _saved_splits(saved: Saved, device: torch.device) -> Splits:
-    """The split of each trial, None where there was none."""
-    return [
-        values and split_from_parts(saved.tensors.get(f"split {t}", {}), values, device)
-        for t, values in enumerate(saved.values["splits"])
-    ]
+    if method.looks_ahead:
+        raise ValueError(
+            f"method {method.name!r} takes gradients inside of a step, and each process has those "
+            "of some rows only; train in one process"
+        )
 
 
 def _random_state(device: torch.device) -> Params:
@@ -646,9 +622,3 @@ def _random_state(device: torch.device) -> Params:
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
     return state
-
-
-def _set_random_state(state: Params, device: torch.device) -> None:
-    torch.random.set_rng_state(state["cpu"])
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"], device)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,57 +15,35 @@ from giw.nets.images import as_input
 from giw.nets.kernels.graph import Captured
 from giw.nets.training.batches import JoinedData, Plan, Tensors
 from giw.nets.training.net import FunctionalNet, evaluating, sample_losses
-from giw.nets.training.protocol import Batch, Logs, Net, Params, State, StepLoss, TrainingConfig
+from giw.nets.training.protocol import Batch, Logs, Params, State, StepLoss, TrainingConfig
 
-LossFunction = Callable[[Net, Params, Any, Batch], StepLoss]
+LossFunction = Callable[[FunctionalNet, Params, Any, Batch], StepLoss]
 OVER_TRIALS = Batch(0, 0, 0, 0, 0, 0, None)  # type: ignore[arg-type]  # progress is common to all
 
 
+@dataclass
 class Descent:
     """Adam on a loss, one or many trials at a time.
 
     A step reads its rows from the epoch's plan at a counter that lives on the device, so that
     on CUDA one captured step is replayed for a whole epoch without a word from the host.
-
-    Parameters
-    ----------
-    loss : callable
-        ``Method.loss`` or one like it.
-    net : FunctionalNet
-    params : Params
-        Leaves; with ``stacked`` each has a leading dimension of trials.
-    state : State
-        What the method keeps, its tensors likewise.
-    optimizer : torch.optim.Optimizer
-        Of :func:`make_adam`.
-    data : JoinedData
-    inside : Tensor of shape (Σ m,)
-    alpha : Tensor of shape (trials,)
-    stacked : bool
-        Whether losses are vectorised over a leading dimension of trials.
-    captured : bool
-        Whether to replay a CUDA graph; on other devices it makes no difference.
     """
 
-    def __init__(
-        self,
-        loss: LossFunction,
-        net: FunctionalNet,
-        params: Params,
-        state: State,
-        optimizer: torch.optim.Optimizer,
-        data: JoinedData,
-        inside: Tensor,
-        alpha: Tensor,
-        *,
-        stacked: bool,
-        captured: bool = True,
-    ) -> None:
-        self.loss, self.net, self.params, self.state = loss, net, params, state
-        self.optimizer, self.data, self.inside, self.alpha = optimizer, data, inside, alpha
-        self.stacked, self.device = stacked, data.x_train.device
-        self.captured = captured and self.device.type == "cuda"
-        self._learning = [p for p in (*params.values(), *state.tensors().values())
+    loss: LossFunction  # ``Method.loss`` or one like it
+    net: FunctionalNet
+    params: Params  # leaves; with ``stacked`` each has a leading dimension of trials
+    state: State  # what the method keeps, its tensors likewise
+    optimizer: torch.optim.Optimizer  # of :func:`make_adam`
+    data: JoinedData
+    inside: Tensor  # (Σ m,)
+    alpha: Tensor  # (trials,)
+    stacked: bool  # whether losses are vectorised over a leading dimension of trials
+    captured: bool  # whether to replay a CUDA graph; on other devices it makes no difference
+
+    def __post_init__(self) -> None:
+        self.device = self.data.x_train.device
+        self.captured = self.captured and self.device.type == "cuda"
+        self._learning = [p for p in (*self.params.values(), *self.state.tensors().values())
                           if p.requires_grad]  # fmt: skip
         self._at = torch.zeros(1, dtype=torch.long, device=self.device)
         self._sums: Logs = {}
@@ -72,22 +52,31 @@ class Descent:
 
     def run_epoch(self, plan: Plan) -> None:
         """Take the steps of an epoch; on CUDA this returns before they are finished."""
-        self._load(plan)
+        step = partial(self._step, self._placed(plan))
         if self.captured and self._graph is None:
-            self._graph = self._capture()
+            before = self.snapshot()  # the trial runs of a recording leave no trace
+            # an epoch may have fewer steps than there are trial runs: each takes the first one
+            self._graph = Captured(step, self.device, rewind=self._at.zero_)
+            self.restore(before)
         self._at.zero_()
         for value in self._sums.values():
             value.zero_()
-        take = self._graph.replay if self._graph else self._step
-        for _ in range(len(plan.progress)):
-            take()
+        self._steps = len(plan.progress)
+        for _ in range(self._steps):
+            self._graph.replay() if self._graph else step()
 
-    def _step(self) -> None:
+    def _placed(self, plan: Plan) -> Plan:
+        """The same plan at the addresses from which steps read."""
         if self._plan is None:
-            raise RuntimeError("a step needs a plan")
-        batch = self.data.batch(
-            self._plan, self._at, self.inside, self.alpha, stacked=self.stacked
-        )  # fmt: skip
+            parts = [None if part is None else part.to(self.device) for part in plan]
+            self._plan = Plan(*parts)  # type: ignore[arg-type]
+        for target, part in zip(self._plan, plan, strict=True):
+            if target is not None and part is not None:
+                target.copy_(part)
+        return self._plan
+
+    def _step(self, plan: Plan) -> None:
+        batch = self.data.batch(plan, self._at, self.inside, self.alpha, stacked=self.stacked)
         precision = self.net.precision
         with precision.forward(self.device):
             value, memory, logs = self._losses(batch)
@@ -119,29 +108,10 @@ class Descent:
         parts = self.params, self.state.tensors(), batch
         return vmap(of_trial, (0, 0, OVER_TRIALS))(*parts) if self.stacked else of_trial(*parts)
 
-    def _load(self, plan: Plan) -> None:
-        """Copy a plan to where steps read it."""
-        if self._plan is None:
-            parts = [None if part is None else part.to(self.device) for part in plan]
-            self._plan = Plan(*parts)  # type: ignore[arg-type]
-            return
-        for target, part in zip(self._plan, plan, strict=True):
-            if target is not None and part is not None:
-                target.copy_(part)
-
-    def _capture(self) -> Captured:
-        """Record one step; the trial runs that this takes leave no trace."""
-        before = self.snapshot()
-        # an epoch may have fewer steps than there are trial runs: each takes the first one
-        graph = Captured(self._step, self.device, rewind=self._at.zero_)
-        self.restore(before)
-        return graph
-
     def means(self) -> list[dict[str, float]]:
         """Mean of the loss and of all logged values over the last epoch, for each trial."""
         sums = torch.stack([value.reshape(-1) for value in self._sums.values()])  # (names, trials)
-        steps = len(self._plan.progress) if self._plan else 1
-        columns = (sums.double() / steps).T.tolist()  # the one wait for the device
+        columns = (sums.double() / self._steps).T.tolist()  # the one wait for the device
         return [dict(zip(self._sums, column, strict=True)) for column in columns]
 
     def set_rate(self, factor: float) -> float:
@@ -222,8 +192,8 @@ def adam_state(optimizer: torch.optim.Optimizer) -> Params:
     """Adam's memory, copied: moments and step counts, by the number of the parameter."""
     return {
         f"{number}.{key}": value.detach().clone()
-        for number, p in enumerate(_moved_by(optimizer))
-        for key, value in optimizer.state.get(p, {}).items()
+        for number, memory in optimizer.state_dict()["state"].items()
+        for key, value in memory.items()
     }
 
 
@@ -232,21 +202,15 @@ def load_adam_state(optimizer: torch.optim.Optimizer, state: Params) -> None:
 
     Memory that is there already is overwritten in place: a captured graph points to it.
     """
-    for number, p in enumerate(_moved_by(optimizer)):
-        found = {
-            key.partition(".")[2]: value
-            for key, value in state.items()
-            if key.startswith(f"{number}.")
-        }
+    moved = [p for group in optimizer.param_groups for p in group["params"]]
+    for number, p in enumerate(moved):
+        start = f"{number}."
+        found = {k.removeprefix(start): v for k, v in state.items() if k.startswith(start)}
         if p in optimizer.state:
             for key, value in optimizer.state[p].items():
                 value.copy_(found[key]) if key in found else value.zero_()
         elif found:
             optimizer.state[p] = {k: v.detach().clone().to(p.device) for k, v in found.items()}
-
-
-def _moved_by(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    return [p for group in optimizer.param_groups for p in group["params"]]
 
 
 # Test points --------------------------------------------------------------------------------------
