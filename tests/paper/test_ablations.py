@@ -3,7 +3,7 @@ from tests.paper.made_up import made_up
 
 from giw.paper.frame import gather
 from giw.paper.plan import Run
-from giw.paper.table_ablation import ablation_sheets, family_of, p_text, sizes, split_errors
+from giw.paper.table_ablation import ablation_sheets, amount_sheet, family_of, p_text
 
 WHERE = ("mnist", "iii", "honest")
 
@@ -52,7 +52,7 @@ def test_split_errors_stand_beside_the_paper_in_both_directions():
         ("giw", "out_to_in_0.7", "honest", [0.85, 0.87]),
         ("giw", "in_to_out_0.7", "honest", [0.94]),
     )
-    sheet = split_errors(experiment, WHERE)
+    sheet = amount_sheet(experiment, WHERE, "split_error")
     noise = sheet.groups[0]
     assert noise.label == "label noise 0.2"
     rows = {row[0].text: texts(row)[1:] for row in noise.rows}
@@ -65,7 +65,8 @@ def test_split_errors_stand_beside_the_paper_in_both_directions():
 
 
 def test_split_errors_that_the_paper_has_and_we_lack_are_missing():
-    sheet = split_errors(experiment_of(("giw", "out_to_in_0.1", "honest", [0.9])), WHERE)
+    experiment = experiment_of(("giw", "out_to_in_0.1", "honest", [0.9]))
+    sheet = amount_sheet(experiment, WHERE, "split_error")
     assert [group.label for group in sheet.groups] == ["label noise 0.2", "label noise 0.4"]
     assert [row[0].text for row in sheet.groups[1].rows] == ["0", "0.1", "0.3", "0.5", "0.7"]
     assert {row[1].text for row in sheet.groups[1].rows} == {"missing"}
@@ -75,7 +76,7 @@ def test_training_sizes_of_the_paper_are_rows_and_so_is_all():
     experiment = experiment_of(
         ("giw", "n_train_15000", "honest", [0.9, 0.8]), ("giw", "", "honest", [0.95, 0.85])
     )
-    sheet = sizes(experiment, WHERE, "n_train")
+    sheet = amount_sheet(experiment, WHERE, "n_train")
     column = list(sheet.head).index("GIW")
     by_size = {row[0].text: row[column].text for row in sheet.rows}
     assert by_size == {
@@ -95,7 +96,7 @@ def test_the_usual_validation_size_joins_the_others_in_order():
         ("giw", "n_val_10", "honest", [0.7]),
         ("giw", "", "honest", [0.8]),
     )
-    sheet = sizes(experiment, WHERE, "n_val")
+    sheet = amount_sheet(experiment, WHERE, "n_val")
     column = list(sheet.head).index("GIW")
     assert [(row[0].text, row[column].text) for row in sheet.rows] == [
         *(("10", "70.0"), ("20", "80.0"), ("100", "90.0"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -32,17 +33,15 @@ from giw.paper import table_ablation as ablations
 from giw.paper.frame import PLACES, Experiment, Key, Place
 from giw.paper.plan import PROTOCOLS
 from giw.paper.printed import paper_split_error
-from giw.paper.rows import Result
 from giw.paper.settings import DATASET_CASES, SHIFTS
-from giw.paper.table_ablation import DIRECTIONS, Where
+from giw.paper.table_ablation import DIRECTIONS
 from giw.support import PUBLISHED_THRESHOLDS
 
 FONT = 11.0
-BAND = (
-    "Mean test accuracy (%) over the trials after each epoch; the band is one standard deviation."
-)
 LEVEL = 0.05  # largest p-value that is called outside
 POINTS = 80  # of a curve in a panel of two inches; more would be ink and megabytes
+ORDER = [setting_name(*pair) for pair in DATASET_CASES]  # of panels
+ORDER += [*map(shift_name, SHIFTS), *PROTOCOLS]
 Scores = tuple[NDArray[np.float64], NDArray[np.bool_]]  # of validation points, and who is inside
 # x, y, spread and look of a line
 Line = tuple[Sequence[float], Sequence[float], Sequence[float] | None, Style]
@@ -61,21 +60,28 @@ def empty_panels(rows: int, columns: int, width: float, height: float) -> tuple[
     return figure, grid
 
 
+def sides_of(contents: Mapping[tuple[str, str], Any]) -> list[list[str]]:
+    """Names of the rows and of the columns of panels, in the paper's order."""
+    return [
+        sorted(dict.fromkeys(names), key=lambda name: ORDER.index(name) if name in ORDER else 0)
+        for names in zip(*contents, strict=True)
+    ]
+
+
 def panels(
     contents: Mapping[tuple[str, str], Any],
     draw: Callable[[Axes, Any], None],
     *,
-    rows: Sequence[str],
-    columns: Sequence[str],
     size: tuple[float, float],
     xlabel: str,
     legend: Mapping[str, Style],
     filled: bool = False,
 ) -> Figure:
-    """One panel for each row and column; one without content says so.
+    """One panel for each row and column that is named; one without content says so.
 
     ``size`` is that of a panel in inches; with ``filled`` the legend shows areas and not lines.
     """
+    rows, columns = sides_of(contents)
     figure, grid = empty_panels(len(rows), len(columns), *size)
     for (r, c), axes in np.ndenumerate(grid):
         content = contents.get((rows[r], columns[c]))
@@ -146,6 +152,7 @@ def support_cases() -> Picture:
 
 def curve_pictures(experiment: Experiment) -> list[Picture]:
     """Learning curves by protocol: data sets by shifts."""
+    styles = styles_of(experiment.methods)
 
     def draw(axes: Axes, panel: Mapping[str, NDArray[np.float64]]) -> None:
         for method, values in panel.items():  # (trials, epochs)
@@ -153,7 +160,7 @@ def curve_pictures(experiment: Experiment) -> list[Picture]:
             draw_curve(axes, 100 * values, styles[method], main=method == "giw", thin=thin)
 
     found = []
-    for protocol in experiment.protocols():
+    for protocol in experiment.protocols:
         shown: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}
         for place in PLACES:
             every = {m: experiment.curves(Key(place, protocol, m)) for m in experiment.methods}
@@ -162,24 +169,21 @@ def curve_pictures(experiment: Experiment) -> list[Picture]:
                 shown[setting_name(*place[:2]), shift_name(place.shift)] = panel
         if not shown:
             continue
-        rows = list(dict.fromkeys(row for row, _ in shown))
-        columns = [shift_name(s) for s in SHIFTS if any(c == shift_name(s) for _, c in shown)]
-        styles = styles_of(dict.fromkeys(m for panel in shown.values() for m in panel))
-        drawn = panels(
-            shown,
-            draw,
-            rows=rows,
-            columns=columns,
-            size=(4.2, 3.2) if len(rows) * len(columns) <= 2 else (2.35, 1.9),
-            xlabel="epoch",
-            legend={name_of(method): style for method, style in styles.items()},
-        )
+        rows, columns = sides_of(shown)
+        methods = dict.fromkeys(m for panel in shown.values() for m in panel)
         words = f"{protocol} protocol, {experiment.name}"
         picture = Picture(
-            drawn,
+            panels(
+                shown,
+                draw,
+                size=(4.2, 3.2) if len(rows) * len(columns) <= 2 else (2.35, 1.9),
+                xlabel="epoch",
+                legend={name_of(method): styles[method] for method in methods},
+            ),
             alt=f"Learning curves, {words}: {', '.join(rows)} by {', '.join(columns)}; the final "
             "values stand in the tables.",
-            caption=f"{words[0].upper()}{words[1:]}. {BAND}",
+            caption=f"{words[0].upper()}{words[1:]}. Mean test accuracy (%) over the trials after "
+            "each epoch; the band is one standard deviation.",
             name=f"curves-{experiment.slug}-{protocol}",
             wide=True,
         )
@@ -192,16 +196,35 @@ def curve_pictures(experiment: Experiment) -> list[Picture]:
 
 def ablation_pictures(experiment: Experiment, kind: str) -> list[Picture]:
     """The figures of one kind of ablation; kinds that the paper does not draw have none."""
-    if kind not in ("split_error", "n_train", "n_val"):
-        return []
-    places = ablations.where(experiment, kind)
-    if kind == "split_error":
-        return [_split_errors(experiment, place) for place in places]
-    return [_sizes(experiment, place, kind) for place in places]
+    places = ablations.where(experiment, kind) if kind in ablations.AMOUNTS else []
+    return [_amounts(experiment, at, kind) for at in places]
 
 
-def _lines(lines: Mapping[str, Mapping[str, Line]], xlabel: str, **words: str) -> Picture:
-    """Accuracy in percent against an amount, one panel each; spreads are drawn as bars."""
+def _amounts(experiment: Experiment, at: ablations.Where, family: str) -> Picture:
+    """Accuracy against a number of points, or a share on the wrong side; bars are spreads."""
+    splits = family == "split_error"
+    what = ablations.AMOUNTS[family][1]
+    colors = zip(DIRECTIONS, (VERMILION, BLUE), strict=True)
+    looks = {d: Style(c) for d, c in colors} if splits else styles_of(experiment.methods)
+    shown: dict[tuple[str, str], dict[str, Line]] = {}
+    legend: dict[str, Style] = {}
+    for shift, amounts in ablations.amount_rows(experiment, at, family).items():
+        panel = shown.setdefault(("test accuracy (%)", shift_name(shift)), {})
+        for series, style in looks.items():
+            name = DIRECTIONS[series] if splits else name_of(series)
+            ours = {
+                x: here[series] for x, here in amounts.items() if series in here and isfinite(x)
+            }
+            means = [100 * row.mean for row in ours.values()]
+            spread = [100 * (row.std or 0.0) for row in ours.values()]
+            lines: dict[str, Line] = {name: (list(ours), means, spread, style)}
+            if splits and ablations.is_papers(at):
+                paper = {x: paper_split_error(series, x, shift) for x in amounts}
+                theirs = {x: figure.mean for x, figure in paper.items() if figure is not None}
+                dots = Style(style.color, ":")
+                lines[f"{name}, paper"] = list(theirs), list(theirs.values()), None, dots
+            panel |= {label: line for label, line in lines.items() if line[0]}
+        legend |= {label: line[3] for label, line in panel.items()}
 
     def draw(axes: Axes, named: Mapping[str, Line]) -> None:
         for x, y, spread, style in named.values():
@@ -211,71 +234,22 @@ def _lines(lines: Mapping[str, Mapping[str, Line]], xlabel: str, **words: str) -
         if all(x >= 1000 for line in named.values() for x in line[0]):
             axes.xaxis.set_major_formatter("{x:,.0f}")
 
-    row = "test accuracy (%)"
-    drawn = panels(
-        {(row, column): named for column, named in lines.items()},
-        draw,
-        rows=[row],
-        columns=list(lines),
-        size=(6.4 if len(lines) == 1 else 3.8, 3.4),
-        xlabel=xlabel,
-        legend={name: line[3] for named in lines.values() for name, line in named.items()},
-    )
-    return Picture(drawn, wide=True, **words)
-
-
-def _split_errors(experiment: Experiment, place: Where) -> Picture:
-    """Accuracy against the share on the wrong side, both directions, beside the paper."""
-    colors = dict(zip(DIRECTIONS, (VERMILION, BLUE), strict=True))
-    shown: dict[str, dict[str, Line]] = {}
-    for shift, rows in ablations.split_error_rows(experiment, place).items():
-        panel = shown.setdefault(shift_name(shift), {})
-        for direction, words in DIRECTIONS.items():
-            ours = {rate: row for (d, rate), row in rows.items() if d == direction and row}
-            if ours:
-                means = [100 * row.mean for row in ours.values()]
-                spread = [100 * (row.std or 0.0) for row in ours.values()]
-                panel[words] = list(ours), means, spread, Style(colors[direction])
-            paper = {r: paper_split_error(direction, r, shift) for d, r in rows if d == direction}
-            theirs = {r: p.mean for r, p in paper.items() if p is not None}
-            if theirs and ablations.is_papers(place):
-                look = Style(colors[direction], ":")
-                panel[f"{words}, paper"] = list(theirs), list(theirs.values()), None, look
-    return _lines(
-        shown,
-        "share on the wrong side",
-        alt="Accuracy of GIW against the share of points on the wrong side; the table has the "
-        "numbers.",
-        caption="GIW with a share of one group on the wrong side of the true split, on "
-        f"{ablations.place_in_words(experiment, place)}; bars are standard deviations over trials, "
-        "dots without bars the paper.",
-        name=f"split-errors-{experiment.slug}-{'-'.join(place)}",
-    )
-
-
-def _sizes(experiment: Experiment, place: Where, family: str) -> Picture:
-    """Accuracy of all methods against the number of training or validation points."""
-    what = "training" if family == "n_train" else "validation"
-    variants = ablations.size_variants(experiment, place, family)
-    sizes = {v: float(label.replace(",", "")) for label, v in variants.items() if label != "all"}
-    shown: dict[str, dict[str, Line]] = {}
-    for shift in ablations.shifts_of(experiment, place, family):
-        at = Place(*place[:2], shift)
-        rows = {v: experiment.standings(at, place[2], v) for v in sizes}
-        for method, style in styles_of(experiment.methods).items():
-            found = {sizes[v]: rows[v][method] for v in sizes if method in rows[v]}
-            if found:
-                means = [100 * row.mean for row in found.values()]
-                spread = [100 * (row.std or 0.0) for row in found.values()]
-                panel = shown.setdefault(shift_name(shift), {})
-                panel[name_of(method)] = list(found), means, spread, style
-    return _lines(
-        shown,
-        f"{what} points",
-        alt=f"Accuracy against the number of {what} points; the table has the numbers.",
-        caption=f"Accuracy against the number of {what} points on "
-        f"{ablations.place_in_words(experiment, place)}; bars are standard deviations over trials.",
-        name=f"{family.replace('_', '-')}-{experiment.slug}-{'-'.join(place)}",
+    shown = {side: panel for side, panel in shown.items() if panel}
+    words = "GIW, a share of one group on the wrong side of the true split, dotted the paper"
+    words = words if splits else f"Accuracy against the number of {what}"
+    return Picture(
+        panels(
+            shown,
+            draw,
+            size=(6.4 if len(shown) == 1 else 3.8, 3.4),
+            xlabel=what,
+            legend=legend,
+        ),
+        alt=f"{words}; the table has the numbers.",
+        caption=f"{words}, on {ablations.place_in_words(experiment, at)}; bars are standard "
+        "deviations over trials.",
+        name=ablations.slug_of(experiment, at, family),
+        wide=True,
     )
 
 
@@ -294,10 +268,11 @@ def score_pictures(experiment: Experiment) -> list[Picture]:
         f"thresholds of the authors' code ({code:g}) and of the paper's text ({text:g})"
     )
     machines = [("giw", "osvm_code"), ("giw", "osvm_text"), ("giw_published", "")]
-    return [
-        *_scores(experiment, [("giw", "")], "p_value", [LEVEL], p_values),
-        *_scores(experiment, machines, "score", [code, text], published),
+    found = [
+        _scores(experiment, [("giw", "")], "p_value", [LEVEL], p_values),
+        _scores(experiment, machines, "score", [code, text], published),
     ]
+    return [picture for picture in found if picture is not None]
 
 
 def _scores(
@@ -306,19 +281,23 @@ def _scores(
     name: str,
     cuts: Sequence[float],
     what: str,
-) -> list[Picture]:
+) -> Picture | None:
     """Truly inside and truly outside points, protocols by data sets, over all trials."""
     found: dict[tuple[str, str], Scores] = {}
     for pair in DATASET_CASES:
         for protocol in PROTOCOLS:
             for method, variant in methods:
                 trials = experiment.trials(Key(Place(*pair, "support"), protocol, method, variant))
-                good = [s for r in trials if (s := _stored_scores(r, name))]
+                stored = [[np.array(r.extra.get(n, [])) for n in (name, "inside")] for r in trials]
+                good = [two for two in stored if len(two[0]) == len(two[1]) > 0]
                 if good:
                     score, inside = (np.concatenate(part) for part in zip(*good, strict=True))
-                    found.setdefault((protocol, setting_name(*pair)), (score, inside))
+                    # stored is how strange a point is; a score is larger for ordinary points
+                    score = -score if name == "score" else score
+                    at = protocol, setting_name(*pair)
+                    found.setdefault(at, (score, inside > 0.5))
     if not found:
-        return []
+        return None
 
     def draw(axes: Axes, content: Scores) -> None:
         score, inside = content
@@ -329,17 +308,7 @@ def _scores(
         for cut in cuts:
             axes.axvline(cut, color=INK, linewidth=1, linestyle=(0, (4, 3)))
 
-    columns = list(dict.fromkeys(column for _, column in found))
-    drawn = panels(
-        found,
-        draw,
-        rows=[p for p in PROTOCOLS if any(row == p for row, _ in found)],
-        columns=columns,
-        size=(max(2.7, 5.4 / len(columns)), 2.3),
-        xlabel=name.replace("_", "-"),
-        legend={"inside the training support": Style(BLUE), "outside it": Style(VERMILION)},
-        filled=True,
-    )
+    columns = sides_of(found)[1]
     shares = [
         f"{column}, {row}: {np.mean(p[s] > cuts[0]):.0%} of inside and "
         f"{np.mean(p[~s] > cuts[0]):.0%} of outside points above {cuts[0]:g}"
@@ -348,22 +317,18 @@ def _scores(
     ]
     absent = [setting_name(*p) for p in DATASET_CASES if setting_name(*p) not in columns]
     missing = f" Missing, no scores stored: {', '.join(absent)}." if absent else ""
-    return [
-        Picture(
-            drawn,
-            alt=f"Histograms of {name.replace('_', '-')}s. {'; '.join(shares)}.",
-            caption=f"{what}. All trials under support shift, {experiment.name}, coloured by the "
-            f"truth, which the method does not see.{missing}",
-            name=f"{'scores' if name == 'p_value' else 'published-scores'}-{experiment.slug}",
-            wide=True,
-        )
-    ]
-
-
-def _stored_scores(result: Result, name: str) -> Scores | None:
-    score = np.asarray(result.extra.get(name, []), dtype=np.float64)
-    inside = np.asarray(result.extra.get("inside", []), dtype=np.float64) > 0.5
-    if len(score) == 0 or score.shape != inside.shape:
-        return None
-    # stored is how strange a point is; score_samples is larger for points like training data
-    return (-score if name == "score" else score), inside
+    return Picture(
+        panels(
+            found,
+            draw,
+            size=(max(2.7, 5.4 / len(columns)), 2.3),
+            xlabel=name.replace("_", "-"),
+            legend={"inside the training support": Style(BLUE), "outside it": Style(VERMILION)},
+            filled=True,
+        ),
+        alt=f"Histograms of {name.replace('_', '-')}s. {'; '.join(shares)}.",
+        caption=f"{what}. All trials under support shift, {experiment.name}, coloured by the "
+        f"truth, which the method does not see.{missing}",
+        name=f"{'scores' if name == 'p_value' else 'published-scores'}-{experiment.slug}",
+        wide=True,
+    )

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from giw.pages.style import name_of, setting_name, shift_name
+from giw.pages.style import setting_name, shift_name
 from giw.pages.tables import LEVEL, Row, paired_p_value
 from giw.paper.plan import PAPER_METHODS, PROTOCOLS
 from giw.paper.rows import Result
-from giw.paper.settings import DATASET_CASES, PAPER_SETTINGS, SHIFTS
+from giw.paper.settings import DATASET_CASES, SHIFTS
 
 EXPERIMENT = ["epochs", "seed", "scale"]
 CELL = ["dataset", "case", "shift", "protocol", "method", "variant"]
@@ -66,33 +66,28 @@ class Key(NamedTuple):
 
 def frame_of(results: Sequence[Result]) -> tuple[pd.DataFrame, list[str]]:
     """A row for each result that a table can have, and one line for each that needs a word."""
-    known = {(s.dataset, s.case, s.shift) for s in PAPER_SETTINGS}
-    rows, remarks, seen = [], [], set()
+    rows: dict[str, dict[str, object]] = {}
+    remarks = []
     for result in sorted(results, key=lambda result: result.run.key):
         run, curve = result.run, result.curve
-        if (run.dataset, run.case, run.shift) not in known:
+        if (run.dataset, run.case, run.shift) not in PLACES:
             remarks.append(f"{run.key} is in no setting of the paper; left out")
         elif curve.min() < 0 or curve.max() > 1:
             remarks.append(f"{run.key} has accuracies outside 0 to 1; left out")
         elif run.protocol not in PROTOCOLS:
             remarks.append(f"{run.key}: no table has the protocol {run.protocol!r}; left out")
-        elif run.key in seen:
+        elif run.key in rows:
             remarks.append(f"{run.key} stands in more than one file; counted once")
         else:
-            seen.add(run.key)
-            rows.append(
-                {
-                    **{name: getattr(run, name) for name in (*EXPERIMENT, *CELL, "trial")},
-                    "accuracy": result.accuracy,
-                    "seconds": result.seconds,
-                    "effective_share": result.weights.get("effective_share", np.nan),
-                    **{name: result.split.get(name, np.nan) for name in SPLIT_QUALITY},
-                    "version": result.about.get("giw") or "not known",
-                    "commit": result.about.get("commit") or "not known",
-                    "result": result,
-                }
-            )
-    return pd.DataFrame(rows), remarks
+            rows[run.key] = {
+                **{name: getattr(run, name) for name in (*EXPERIMENT, *CELL, "trial")},
+                "accuracy": result.accuracy,
+                **{name: result.split.get(name, np.nan) for name in SPLIT_QUALITY},
+                "version": result.about.get("giw") or "not known",
+                "commit": result.about.get("commit") or "not known",
+                "result": result,
+            }
+    return pd.DataFrame(rows.values()), remarks
 
 
 @dataclass(frozen=True)
@@ -139,12 +134,10 @@ class Experiment:
         found = set(self.plain.method[self.plain.protocol == protocol])
         return [method for method in self.methods if method in found]
 
-    def protocols(self, *pair: str) -> list[str]:
-        """Protocols under which a method was run as it is, on a data set and case if named."""
-        rows = self.plain
-        if pair:
-            rows = rows[(rows.dataset == pair[0]) & (rows.case == pair[1])]
-        return [protocol for protocol in PROTOCOLS if protocol in set(rows.protocol)]
+    @property
+    def protocols(self) -> list[str]:
+        """Protocols under which a method was run as it is."""
+        return [protocol for protocol in PROTOCOLS if protocol in set(self.plain.protocol)]
 
     def trials(self, key: Key) -> list[Result]:
         """Results of a cell by trial; empty where nothing was run."""
@@ -182,21 +175,14 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=order)
 
 
-def contest_name(base: Key) -> str:
-    """A method in its setting, such as ``GIW on MNIST (iii), support shift, honest``."""
-    return f"{name_of(base.method)} on {base.place.name}, {base.protocol}"
-
-
 def gather(results: Sequence[Result]) -> tuple[list[Experiment], list[str]]:
     """Experiments, the one with most runs of methods as they are first; and the remarks."""
     frame, remarks = frame_of(results)
     if frame.empty:
         return [], remarks
-    experiments = [Experiment(*named, rows) for named, rows in frame.groupby(EXPERIMENT)]  # type: ignore[call-arg]
-    experiments.sort(
-        key=lambda e: (e.scale != "paper", -len(e.plain), -len(e.frame), e.epochs, e.seed)
-    )
-    return experiments, remarks
+    found = [Experiment(*named, rows) for named, rows in frame.groupby(EXPERIMENT)]  # type: ignore[call-arg]
+    found.sort(key=lambda e: (e.scale != "paper", -len(e.plain), -len(e.frame), e.epochs, e.seed))
+    return found, remarks
 
 
 # Which methods cannot be told from the best -------------------------------------------------------

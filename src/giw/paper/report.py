@@ -121,7 +121,7 @@ def paper_report(results: Sequence[Result], damaged: Sequence[str] = ()) -> Repo
 def in_one_sentence(experiments: Sequence[Experiment]) -> str:
     """In how many settings of the largest experiment GIW is best or tied; good news or not."""
     experiment = experiments[0]
-    protocol = next(iter(experiment.protocols()), "honest")
+    protocol = next(iter(experiment.protocols), "honest")
     every = [experiment.standings(place, protocol) for place in PLACES]
     ran = [rows for rows in every if "giw" in rows and len(rows) > 1]
     tested = [rows for rows in ran if max(row.n for row in rows.values()) > 1]
@@ -159,7 +159,7 @@ def _sections(experiments: Sequence[Experiment], *, drawn: bool = True) -> list[
 
 
 def _of_experiment(experiment: Experiment, drawn: bool) -> list[Section]:
-    protocols = experiment.protocols()
+    protocols = experiment.protocols
     split = table_runs.split_quality(experiment)
     sections = [
         Section("Accuracy", sheets=[overview(experiment, protocol) for protocol in protocols]),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf, isinf
 
 from giw.pages.style import name_of, setting_name, shift_name, variant_name
 from giw.pages.tables import NONE, Entry, Group, Row, Sheet
-from giw.paper.frame import COLUMNS, Experiment, Key, Place, contest_name, in_order, paired
+from giw.paper.frame import COLUMNS, Experiment, Key, Place, in_order, paired
 from giw.paper.plan import PROTOCOLS
 from giw.paper.printed import paper_split_error
 from giw.paper.settings import DATASET_CASES, SHIFTS, paper_setting
@@ -24,19 +25,22 @@ DIRECTIONS = {"out_to_in": "out → in", "in_to_out": "in → out"}
 PAPER_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
 PAPER_NOISES = ("label_noise_0.2", "label_noise_0.4")
 PAPER_TRAIN_SIZES = (10_000, 12_500, 15_000, 17_500, 20_000)
-# By kind: the title of its section and table, and variants shown as missing where they lack.
+# Ablations of an amount: the title of their section and table, and what the amount is of.
+AMOUNTS = {
+    "split_error": ("Split errors", "share moved"),
+    "n_train": ("Number of training points", "training points"),
+    "n_val": ("Number of validation points", "validation points"),
+}
+# Others: their title, and variants shown as missing where they lack.
 CHANGED: dict[str, tuple[str, Sequence[str]]] = {
     "representation": ("Weights from losses (-L) or from the hidden layer (-F)", ["hidden"]),
     "split_way": ("Calibrated against published split", ["osvm_code", "osvm_text", "oracle"]),
     "soft": ("Soft against hard membership", ["soft"]),
     "other": ("Other variants", []),
 }
-KINDS = {
-    "split_error": "Split errors",
-    "n_train": "Number of training points",
-    "n_val": "Number of validation points",
-    **{kind: title for kind, (title, _) in CHANGED.items()},
-}
+KINDS = {kind: title for kind, (title, _) in {**AMOUNTS, **CHANGED}.items()}
+FAMILIES = {"hidden": "representation", "soft": "soft"}
+FAMILIES |= dict.fromkeys(("osvm_code", "osvm_text", "fc1", "input", "oracle"), "split_way")
 Where = tuple[str, str, str]  # data set, case and protocol
 
 
@@ -44,7 +48,7 @@ def amount_of(variant: str) -> tuple[str, float] | None:
     """Kind and amount of a variant that has one: ``out_to_in_0.3``, ``n_val_40``."""
     kind, _, amount = variant.rpartition("_")
     try:
-        return (kind, float(amount)) if kind in (*DIRECTIONS, "n_train", "n_val") else None
+        return (kind, float(amount)) if kind in (*DIRECTIONS, *AMOUNTS) else None
     except ValueError:
         return None
 
@@ -52,162 +56,127 @@ def amount_of(variant: str) -> tuple[str, float] | None:
 def family_of(variant: str) -> str:
     """The kind of ablation that a variant belongs to."""
     amount = amount_of(variant)
-    if amount is not None:
-        return "split_error" if amount[0] in DIRECTIONS else amount[0]
-    if variant in ("hidden", "soft"):
-        return {"hidden": "representation", "soft": "soft"}[variant]
-    ways = ("osvm_code", "osvm_text", "fc1", "input", "oracle")
-    return "split_way" if variant in ways else "other"
+    if amount is None:
+        return FAMILIES.get(variant, "other")
+    return "split_error" if amount[0] in DIRECTIONS else amount[0]
 
 
 def ablation_sheets(experiment: Experiment) -> dict[str, list[Sheet]]:
     """All tables of ablations by kind; a kind that was not run has none."""
-    found: dict[str, list[Sheet | None]] = {
-        "split_error": [split_errors(experiment, p) for p in where(experiment, "split_error")],
-        "n_train": [sizes(experiment, p, "n_train") for p in where(experiment, "n_train")],
-        "n_val": [sizes(experiment, p, "n_val") for p in where(experiment, "n_val")],
-        **{kind: [changed(experiment, kind)] for kind in CHANGED},
+    found = {
+        kind: [amount_sheet(experiment, at, kind) for at in where(experiment, kind)]
+        for kind in AMOUNTS
     }
-    return {kind: [s for s in sheets if s is not None] for kind, sheets in found.items()}
+    changes = {kind: changed(experiment, kind) for kind in CHANGED}
+    return found | {kind: [sheet] if sheet else [] for kind, sheet in changes.items()}
+
+
+def _cells_of(experiment: Experiment, family: str) -> list[Key]:
+    return [key for key in experiment.cells if key.variant and family_of(key.variant) == family]
+
+
+def _where(key: Key) -> Where:
+    return (*key.place[:2], key.protocol)
 
 
 def where(experiment: Experiment, family: str) -> list[Where]:
     """Where an ablation was run."""
-    keys = [k for k in experiment.cells if k.variant and family_of(k.variant) == family]
-    found = {(*key.place[:2], key.protocol) for key in keys}
+    found = {_where(key) for key in _cells_of(experiment, family)}
     return sorted(found, key=lambda w: (DATASET_CASES.index(w[:2]), PROTOCOLS.index(w[2])))
 
 
-def amounts(experiment: Experiment, place: Where, kind: str) -> dict[float, str]:
-    """Amounts of an ablation that were run, and the variant of each, such as 0.3 or 12,500."""
-    found = {}
-    for key in experiment.cells:
-        amount = amount_of(key.variant)
-        if (*key.place[:2], key.protocol) == place and amount is not None and amount[0] == kind:
-            found[amount[1]] = key.variant
-    return dict(sorted(found.items()))
-
-
-def shifts_of(experiment: Experiment, place: Where, family: str) -> list[str]:
-    """Shifts under which an ablation was run, in the paper's order."""
-    found = {
-        key.place.shift
-        for key in experiment.cells
-        if (*key.place[:2], key.protocol) == place and family_of(key.variant) == family
-    }
-    return [shift for shift in SHIFTS if shift in found]
-
-
-def is_papers(place: Where) -> bool:
+def is_papers(at: Where) -> bool:
     """Whether the paper has this ablation: it is on MNIST (iii)."""
-    return place[:2] == ("mnist", "iii")
+    return at[:2] == ("mnist", "iii")
 
 
-def place_in_words(experiment: Experiment, place: Where) -> str:
+def place_in_words(experiment: Experiment, at: Where) -> str:
     """Data set, experiment and protocol of an ablation."""
-    return f"{setting_name(*place[:2])}, {experiment.name}, {place[2]} protocol"
+    return f"{setting_name(*at[:2])}, {experiment.name}, {at[2]} protocol"
 
 
-# Split errors -------------------------------------------------------------------------------------
+def slug_of(experiment: Experiment, at: Where, family: str) -> str:
+    """A name for the table and the figure of an ablation."""
+    kind = "split-errors" if family == "split_error" else family.replace("_", "-")
+    return f"{kind}-{experiment.slug}-{'-'.join(at)}"
 
 
-def split_error_rows(
-    experiment: Experiment, place: Where
-) -> dict[str, dict[tuple[str, float], Row | None]]:
-    """Cells by shift, direction and rate: what was run, and on MNIST (iii) what the paper ran.
+# An amount of something ---------------------------------------------------------------------------
 
-    Rate 0 is the true split, where the paper repeats GIW with its estimated one.
+
+def amount_rows(
+    experiment: Experiment, at: Where, family: str
+) -> dict[str, dict[float, dict[str, Row]]]:
+    """Cells by shift, amount, and direction or method: what was run, and the paper's amounts.
+
+    Rate 0 of split errors is the true split, where the paper repeats GIW with its estimated one;
+    all training points are infinitely many.
     """
-    shifts = set(shifts_of(experiment, place, "split_error"))
-    ran = {d: amounts(experiment, place, d) for d in DIRECTIONS}
-    rates = {0.0} | {rate for found in ran.values() for rate in found}
-    if is_papers(place):
-        shifts, rates = shifts | set(PAPER_NOISES), rates | set(PAPER_RATES)
+    keys = [key for key in _cells_of(experiment, family) if _where(key) == at]
+    shifts = {key.place.shift for key in keys}
+    ran = {amount_of(key.variant): key.variant for key in keys}
+    if family == "split_error":
+        rates = {0.0, *(kind[1] for kind in ran if kind)}
+        if is_papers(at):
+            shifts, rates = shifts | set(PAPER_NOISES), rates | set(PAPER_RATES)
 
-    def row(shift: str, direction: str, rate: float) -> Row | None:
-        variant = "oracle" if rate == 0 else ran[direction].get(rate, "")
-        key = Key(Place(*place[:2], shift), place[2], "giw", variant)
-        return experiment.row(key) if variant else None
+        def rows(place: Place, amount: float) -> dict[str, Row]:
+            ways = {d: ran.get((d, amount)) if amount else "oracle" for d in DIRECTIONS}
+            cells = {d: Key(place, at[2], "giw", way) for d, way in ways.items() if way}
+            return {d: row for d, key in cells.items() if (row := experiment.row(key))}
 
-    return {
-        s: {(d, rate): row(s, d, rate) for rate in sorted(rates) for d in DIRECTIONS}
-        for s in SHIFTS
-        if s in shifts
-    }
+        amounts = sorted(rates)
+    else:
+        sizes = {kind[1]: variant for kind, variant in ran.items() if kind}
+        if family == "n_val":
+            sizes = {float(paper_setting(*at[:2], "support").n_val): ""} | sizes
+        else:
+            papers = PAPER_TRAIN_SIZES if is_papers(at) else ()
+            sizes = {float(n): f"n_train_{n}" for n in papers} | sizes | {inf: ""}
 
+        def rows(place: Place, amount: float) -> dict[str, Row]:
+            return experiment.standings(place, at[2], sizes[amount])
 
-def split_errors(experiment: Experiment, place: Where) -> Sheet:
-    """The true split with a share of either group on the wrong side, beside the paper."""
-    found = split_error_rows(experiment, place)
-    rows = [row for cells in found.values() for row in cells.values() if row is not None]
-    usual = usual_trials(rows)
-
-    def line(shift: str, rate: float) -> list[Entry]:
-        cells = [Entry(f"{rate:g}")]
-        for direction in DIRECTIONS:
-            row = found[shift][direction, rate]
-            paper = paper_split_error(direction, rate, shift) if is_papers(place) else None
-            ours = accuracy_entry(row, usual, bold=False)  # no contest
-            cells += [ours, *beside_entries(row, paper)]
-        return cells
-
-    return Sheet(
-        name=f"split-errors-{experiment.slug}-{'-'.join(place)}",
-        title=f"Split errors, {place_in_words(experiment, place)}",
-        head=["share moved", *(c for n in DIRECTIONS.values() for c in (n, "paper", "difference"))],
-        groups=[
-            Group(shift_name(s), [line(s, rate) for rate in dict.fromkeys(r for _, r in cells)])
-            for s, cells in found.items()
-        ],
-        notes=[
-            MEASURE,
-            "GIW with the true split, a share of one group put on the wrong side; 0 is the true "
-            "split, where the paper repeats GIW with its estimated one. Shares are rounded to "
-            "whole points.",
-            trials_note(rows),
-        ],
-    )
+        amounts = sorted(sizes)
+    return {s: {x: rows(Place(*at[:2], s), x) for x in amounts} for s in SHIFTS if s in shifts}
 
 
-# Sizes --------------------------------------------------------------------------------------------
-
-
-def size_variants(experiment: Experiment, place: Where, family: str) -> dict[str, str]:
-    """Sizes by label and their variants: what was run, what the paper ran, and the usual size."""
-    found = amounts(experiment, place, family)
-    if family == "n_train":
-        if is_papers(place):
-            found = {float(n): f"n_train_{n}" for n in PAPER_TRAIN_SIZES} | found
-        return {f"{int(size):,}": found[size] for size in sorted(found)} | {"all": ""}
-    found = {float(paper_setting(*place[:2], "support").n_val): ""} | found
-    return {f"{int(size):,}": found[size] for size in sorted(found)}
-
-
-def sizes(experiment: Experiment, place: Where, family: str) -> Sheet:
-    """All methods with fewer training points, or another number of validation points."""
-    what = "training" if family == "n_train" else "validation"
-    variants = size_variants(experiment, place, family)
-    shifts = shifts_of(experiment, place, family)
-    found = {
-        (shift, variant): experiment.standings(Place(*place[:2], shift), place[2], variant)
-        for shift in shifts
-        for variant in variants.values()
-    }
-    rows = [row for standing in found.values() for row in standing.values()]
+def amount_sheet(experiment: Experiment, at: Where, family: str) -> Sheet:
+    """Split errors in both directions beside the paper, or all methods at several sizes."""
+    found = amount_rows(experiment, at, family)
+    rows = [row for cells in found.values() for here in cells.values() for row in here.values()]
     usual, ran = usual_trials(rows), {row.method for row in rows}
     methods = [m for m in experiment.methods if m in COLUMNS or m in ran]
+    splits = family == "split_error"
 
-    def line(shift: str, label: str) -> list[Entry]:
-        here = found[shift, variants[label]]
-        return [Entry(label), *(accuracy_entry(here.get(m), usual, digits=1) for m in methods)]
+    def cells(shift: str, amount: float, here: dict[str, Row]) -> Iterable[Entry]:
+        yield Entry("all" if isinf(amount) else f"{amount:,.0f}" if amount >= 1 else f"{amount:g}")
+        if not splits:
+            yield from (accuracy_entry(here.get(m), usual, digits=1) for m in methods)
+            return
+        for direction in DIRECTIONS:
+            row = here.get(direction)
+            paper = paper_split_error(direction, amount, shift) if is_papers(at) else None
+            yield accuracy_entry(row, usual, bold=False)  # no contest
+            yield from beside_entries(row, paper)
 
+    title, first = AMOUNTS[family]
+    beside = [c for name in DIRECTIONS.values() for c in (name, "paper", "difference")]
+    moved = (
+        "GIW with the true split, a share of one group put on the wrong side; 0 is the true "
+        "split, where the paper repeats GIW with its estimated one. Shares are rounded to "
+        "whole points."
+    )
     return Sheet(
-        name=f"{family.replace('_', '-')}-{experiment.slug}-{'-'.join(place)}",
-        title=f"Number of {what} points, {place_in_words(experiment, place)}",
-        head=[f"{what} points", *map(name_of, methods)],
-        groups=[Group(shift_name(s), [line(s, label) for label in variants]) for s in shifts],
-        notes=[MEASURE, BOLD, trials_note(rows)],
-        pinned=2,
+        name=slug_of(experiment, at, family),
+        title=f"{title}, {place_in_words(experiment, at)}",
+        head=[first, *(beside if splits else map(name_of, methods))],
+        groups=[
+            Group(shift_name(s), [list(cells(s, x, here)) for x, here in amounts.items()])
+            for s, amounts in found.items()
+        ],
+        notes=[MEASURE, moved if splits else BOLD, trials_note(rows)],
+        pinned=1 if splits else 2,
     )
 
 
@@ -217,18 +186,27 @@ def sizes(experiment: Experiment, place: Where, family: str) -> Sheet:
 def changed(experiment: Experiment, kind: str) -> Sheet | None:
     """Variants beside the method as it is: accuracy, difference over shared trials, test."""
     title, always = CHANGED[kind]
-    keys = [k for k in experiment.cells if k.variant and family_of(k.variant) == kind]
+    keys = _cells_of(experiment, kind)
+
+    def line(base: Key, variant: str) -> list[Entry]:
+        name = variant_name(variant)
+        if kind == "representation":
+            name = f"{name_of(base.method)}-{'F' if variant else 'L'}"
+        key = base._replace(variant=variant)
+        row = experiment.row(key)
+        ours = [accuracy_entry(row, bold=False), Entry("0" if row is None else str(row.n))]
+        p_value, ahead, common = paired(experiment.accuracy(base), experiment.accuracy(key))
+        against = [NONE, NONE, NONE]
+        if variant:
+            tested = [Entry(signed(100 * ahead)), Entry(p_text(p_value))] if common else [NONE] * 2
+            against = [*tested, Entry(str(common))]
+        return [Entry(name), *ours, *against]
+
     groups = []
     for base in in_order({key._replace(variant="") for key in keys}):
         here = {key.variant for key in keys if key._replace(variant="") == base}
-        lines = []
-        for variant in ["", *always, *sorted(here - set(always))]:
-            name = variant_name(variant)
-            if kind == "representation":
-                name = f"{name_of(base.method)}-{'F' if variant else 'L'}"
-            key = base._replace(variant=variant)
-            lines.append([Entry(name), *_cells(experiment, key), *_against(experiment, base, key)])
-        groups.append(Group(contest_name(base), lines))
+        lines = [line(base, variant) for variant in ["", *always, *sorted(here - set(always))]]
+        groups.append(Group(f"{name_of(base.method)} on {base.place.name}, {base.protocol}", lines))
     note = (
         "Difference: variant minus the method as it is, over the trials that both have; p by a "
         "two-sided paired t-test over them, a dash where fewer than two are shared."
@@ -237,21 +215,6 @@ def changed(experiment: Experiment, kind: str) -> Sheet | None:
     name = f"{'split-ways' if kind == 'split_way' else kind}-{experiment.slug}"
     sheet = Sheet(name, f"{title}, {experiment.name}", head, groups, [MEASURE, note])
     return sheet if groups else None
-
-
-def _cells(experiment: Experiment, key: Key) -> Iterable[Entry]:
-    row = experiment.row(key)
-    return accuracy_entry(row, bold=False), Entry("0" if row is None else str(row.n))
-
-
-def _against(experiment: Experiment, base: Key, key: Key) -> Iterable[Entry]:
-    """Difference, p-value and number of shared trials of one cell against another."""
-    if key == base:
-        return NONE, NONE, NONE
-    p_value, ahead, common = paired(experiment.accuracy(base), experiment.accuracy(key))
-    if not common:
-        return NONE, NONE, Entry("0")
-    return Entry(signed(100 * ahead)), Entry(p_text(p_value)), Entry(str(common))
 
 
 def p_text(p_value: float | None) -> str:
