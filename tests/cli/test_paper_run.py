@@ -9,7 +9,7 @@ from tests.paper.tiny_grid import SAMPLES
 from typer.testing import CliRunner
 
 from giw.cli import app
-from giw.paper import estimate, parallel
+from giw.paper import parallel, progress
 from giw.paper.parallel import Place
 from giw.paper.plan import Run
 from giw.paper.rows import Store
@@ -80,7 +80,7 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_hours_are_not_started_where_nobody_can_be_asked(tmp_path, monkeypatch):
-    monkeypatch.setitem(estimate.EPOCH_SECONDS["cpu"], "mnist", 1e6)
+    monkeypatch.setitem(progress.EPOCH_SECONDS["cpu"], "mnist", 1e6)
     arguments = [word for word in SMALL if word != "--yes"]
     done = runner.invoke(app, ["paper", "run", "--out", str(tmp_path), *arguments])
     assert done.exit_code == 2

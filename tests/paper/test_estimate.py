@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giw.paper.estimate import EPOCH_SECONDS, OF_GIW, in_words, job_seconds, measured_seconds
-from giw.paper.estimate import speedup as speedup_of
 from giw.paper.parallel import Done
-from giw.paper.plan import Job, Run, fill_in, plan
-from giw.paper.progress import GridView
+from giw.paper.plan import Job, Run, fill_in, group, plan
+from giw.paper.progress import (
+    EPOCH_SECONDS,
+    OF_GIW,
+    GridView,
+    in_words,
+    job_seconds,
+    measured_seconds,
+)
+from giw.paper.progress import speedup as speedup_of
 from giw.paper.rows import Result
 
 RUN = Run("mnist", "iii", "support", "giw", 0, epochs=20)
@@ -70,8 +76,6 @@ def test_a_shared_gpu_is_not_as_many_gpus():
 
 @pytest.mark.parametrize(("kind", "hours"), [("cpu", 0.25), ("cuda", 2.0)])
 def test_what_nobody_asked_for_takes_reasonable_time(kind, hours):
-    from giw.paper.plan import group
-
     choice, words = fill_in(NOTHING, kind)
     seconds = sum(job_seconds(group(plan(**choice)), kind, {}).values())
     assert 60 < seconds < 3600 * hours

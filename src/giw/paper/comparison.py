@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from itertools import product
 
 from scipy import stats
 
@@ -43,17 +43,10 @@ def reproduced(row: Row, paper: PaperFigure) -> bool:
 def candidates(experiments: Sequence[Experiment], place: Place, method: str) -> list[_Found]:
     """Our cells for one of the paper's: long enough, at its scale, of the method or a reading."""
     readings = ("", *READINGS.get(method, ()))
-    names = [(name, reading) for name in (method, f"{method}_published") for reading in readings]
-    return [
-        (experiment, key, row)
-        for experiment in experiments
-        if experiment.scale == "paper" and experiment.epochs >= LONG
-        for protocol in PROTOCOLS
-        for name, variant in names
-        for key in [Key(place, protocol, name, variant)]
-        for row in [experiment.row(key)]
-        if row is not None
-    ]
+    long = [e for e in experiments if e.scale == "paper" and e.epochs >= LONG]
+    every = product(long, PROTOCOLS, (method, f"{method}_published"), readings)
+    keys = [(e, Key(place, protocol, name, variant)) for e, protocol, name, variant in every]
+    return [(e, key, row) for e, key in keys if (row := e.row(key)) is not None]
 
 
 _Found = tuple[Experiment, Key, Row]
@@ -86,17 +79,15 @@ def cells_sheet(experiments: Sequence[Experiment]) -> Sheet:
         title="The paper's cells, one by one",
         head=["method", "paper", "our nearest run", "which run", "verdict"],
         groups=groups,
-        notes=[reproduced_sentence(experiments), RULE],
+        notes=[
+            reproduced_sentence(experiments),
+            f"Reproduced: a run of {LONG} epochs or more under any protocol lies within {WITHIN:g} "
+            "points of the paper's mean and is not told apart from it (Welch, 5 %), or lies within "
+            "1 point. The nearest of several runs stands here, which favours agreement. A verdict "
+            "names what is known to differ from the paper; that it is the cause is shown for none.",
+        ],
         align="lrrll",
     )
-
-
-RULE = (
-    f"Reproduced: a run of {LONG} epochs or more under any protocol lies within {WITHIN:g} points "
-    "of the paper's mean and is not told apart from it (Welch, 5 %), or lies within 1 point. The "
-    "nearest of several runs stands here, which favours agreement. A verdict names what is known "
-    "to differ from the paper; that it is the cause is shown for none."
-)
 
 
 def _ours(experiment: Experiment, key: Key, row: Row) -> list[Entry]:
@@ -136,15 +127,13 @@ LEFT_OPEN = dict.fromkeys(
 
 def reproduced_sentence(experiments: Sequence[Experiment]) -> str:
     """How many of the paper's cells on MNIST and Color-MNIST have a run that agrees with it."""
-    counts: Counter[str] = Counter()
-    for place in PLACES:
-        for method in COMPARED:
-            paper = paper_accuracy(*place, method)
-            if place.dataset != "cifar20" and paper is not None:
-                counts[verdict(place, method, paper, candidates(experiments, place, method))] += 1
-    found, total = counts[REPRODUCED], counts.total()
+    said = [
+        verdict(place, method, paper, candidates(experiments, place, method))
+        for place, method in product(PLACES, COMPARED)
+        if place.dataset != "cifar20" and (paper := paper_accuracy(*place, method))
+    ]
     return (
-        f"{found} of the paper's {total} cells on MNIST and Color-MNIST have a run of {LONG} "
-        f"epochs or more within {WITHIN:g} points of the paper's mean and not told apart from it, "
-        f"or within 1 point; {total - counts['not run']} cells were run."
+        f"{said.count(REPRODUCED)} of the paper's {len(said)} cells on MNIST and Color-MNIST have "
+        f"a run of {LONG} epochs or more within {WITHIN:g} points of the paper's mean and not told "
+        f"apart from it, or within 1 point; {len(said) - said.count('not run')} cells were run."
     )

@@ -5,11 +5,11 @@ of the paper                     made by
 ===============================  ===========================================
 figure 1, the cases              ``figures.support_cases``
 figure 2, two examples           ``examples/plot_four_squares.py``
-tables of accuracies             ``table_accuracy``, ``comparison``
-table of split errors            ``table_ablation.split_errors``
+tables 2 to 7, accuracies        ``table_accuracy``, ``comparison``
+table 8, split errors            ``table_ablation``
 figures of learning curves       ``figures.curve_pictures``
-figure of ablations              ``figures.ablation_pictures``
-kernels, images, O-SVM scores    ``figures.kernel_pictures`` and its neighbours
+figure 7, ablations              ``figures.ablation_pictures``
+histograms of O-SVM scores       ``figures.score_pictures``
 ===============================  ===========================================
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from giw.pages.figures import png_bytes
@@ -36,23 +36,12 @@ FORMATS = {"txt": text_sheet, "md": markdown_sheet, "tex": latex_sheet}
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it is written: the page, and what it says about the files it was made from.
-
-    Attributes
-    ----------
-    page : Page
-    damaged : list of str
-        One line for each file that could not be used.
-    remarks : list of str
-        One line for each result that was left out or needs a word.
-    n_results : int
-        How many results were read.
-    """
+    """A report before it is written: the page, and what it says about the files it came from."""
 
     page: Page
-    damaged: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-    n_results: int = 0
+    damaged: list[str]  # a line for each file that could not be used
+    remarks: list[str]  # a line for each result that was left out or needs a word
+    n_results: int
 
     @property
     def sheets(self) -> list[Sheet]:
@@ -89,14 +78,7 @@ def paper_sheets(results: Sequence[Result]) -> list[Sheet]:
 
 
 def paper_report(results: Sequence[Result], damaged: Sequence[str] = ()) -> Report:
-    """Tables and figures of results, on one page.
-
-    Parameters
-    ----------
-    results : sequence of Result
-    damaged : sequence of str
-        Lines about files that are no results, from :meth:`giw.paper.rows.Store.read_all`.
-    """
+    """Tables and figures of what :func:`giw.paper.rows.read_folder` has read, on one page."""
     experiments, remarks = gather(results)
     if not experiments:
         raise ValueError(f"none of the {len(results)} results can be reported: {remarks[0]}")
@@ -147,12 +129,8 @@ def _sections(experiments: Sequence[Experiment], *, drawn: bool = True) -> list[
     sheets = [(experiment, ablation_sheets(experiment)) for experiment in experiments]
     for kind, title in KINDS.items():
         of_kind = [sheet for _, found in sheets for sheet in found[kind]]
-        pictures = [
-            picture
-            for experiment, found in sheets
-            if drawn and found[kind]
-            for picture in figures.ablation_pictures(experiment, kind)
-        ]
+        drawn_of = [figures.ablation_pictures(e, kind) for e in experiments if drawn]
+        pictures = [picture for found in drawn_of for picture in found]
         if of_kind:
             sections.append(Section(title, pictures=pictures, sheets=of_kind, part="Ablations"))
     return sections
