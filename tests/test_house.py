@@ -1,10 +1,15 @@
 """The house does not grow: limits are what was reached and a little room, and only ever fall."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from tools.house import count, figures, files_walked, loaded_by, too_large, walked_by_a_fit
 
 import giw
 
+ROOT = Path(__file__).parents[1]
 MOST = {
     "lines": 25_150,
     "code": 14_500,
@@ -87,3 +92,11 @@ def test_a_walk_is_that_of_a_call():
     walked = files_walked(lambda: giw.kmm(x, x))
     assert "weights/kmm.py" in walked
     assert "support/splitter.py" not in walked
+
+
+def test_without_the_dependencies_lines_are_counted_and_one_line_says_what_is_missing():
+    command = [sys.executable, "-I", "-S", str(ROOT / "tools" / "house.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"{figures()['lines']:,}  lines" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("imports and fits are not measured: ")
+    assert done.stderr == ""

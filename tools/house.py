@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib.util
 import json
 import os
 import subprocess
@@ -30,6 +31,7 @@ ENTRIES = {
     "GIWClassifier": "import giw; giw.GIWClassifier",
     "giw --help": "import sys; sys.argv = ['giw', '--help']; from giw.cli import app; app()",
 }
+NEEDED = ("numpy", "scipy", "sklearn", "pandas", "pyarrow", "typer", "skops", "torch")
 FITS = {
     "net_fit": "giw.GIWClassifier(max_epochs=1, pretrain_epochs=1, random_state=0)",
     "table_fit": "giw.ReweightedClassifier(random_state=0)",
@@ -156,6 +158,23 @@ def too_large(found: dict[str, int], most: dict[str, int]) -> list[str]:
     ]
 
 
+def measured(source: Path = SOURCE) -> dict[str, int]:
+    """Print what imports load and which files fits walk; how many files those are."""
+    for name, code in ENTRIES.items():
+        told = loaded_by(code, source)
+        loads = ", ".join(told["loads"]) or "nothing large"
+        print(f"{name}: {told['seconds']:.2f} s of processor time, {told['giw']} files; {loads}")
+    sys.path.insert(0, str(source.parent))
+    import giw
+
+    found = {}
+    for name, made in FITS.items():
+        walked = walked_by_a_fit(eval(made, {"giw": giw}))
+        found[name] = len(walked)
+        print(f"{name}, {made.split('(')[0]}: {len(walked)} files:", *walked)
+    return found
+
+
 def main() -> int:
     """Print it all; how many figures are too large."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -167,17 +186,11 @@ def main() -> int:
     for name in sorted(found, key=lambda name: -found[name]):
         print(f"{found[name]:>8,}  {name}")
     print("largest files:", *(f"{lines:>8,}  {name}" for lines, name in largest(source)), sep="\n")
-    for name, code in ENTRIES.items():
-        told = loaded_by(code, source)
-        loads = ", ".join(told["loads"]) or "nothing large"
-        print(f"{name}: {told['seconds']:.2f} s of processor time, {told['giw']} files; {loads}")
-    sys.path.insert(0, str(source.parent))
-    import giw
-
-    for name, made in FITS.items():
-        walked = walked_by_a_fit(eval(made, {"giw": giw}))
-        found[name] = len(walked)
-        print(f"{name}, {made.split('(')[0]}: {len(walked)} files:", *walked)
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"imports and fits are not measured: {sys.executable} lacks {', '.join(missing)}")
+    else:
+        found |= measured(source)
     complaints = too_large(found, {k: int(v) for k, v in (p.split("=") for p in options.most)})
     print(*complaints, sep="\n", end="\n" if complaints else "")
     return len(complaints)

@@ -29,35 +29,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_ROOM_OF = {
-    "Diagnosis": "diagnosis",
-    "diagnose": "diagnosis",
-    "support_share": "diagnosis",
-    "ReweightedClassifier": "estimators",
-    "ReweightedRegressor": "estimators",
-    "load": "estimators",
-    "estimate_risk": "judging",
-    "label_first": "judging",
-    "labels_needed": "judging",
-    "select": "judging",
-    "GIWClassifier": "nets",
-    "GIWObjective": "objective",
-    "SupportSplit": "support",
-    "SupportSplitter": "support",
-    "KLIEP": "weights",
-    "KMM": "weights",
-    "LSIF": "weights",
-    "RULSIF": "weights",
-    "ULSIF": "weights",
-    "ClassifierRatio": "weights",
-    "classifier_ratio": "weights",
-    "effective_sample_size": "weights",
-    "kliep": "weights",
-    "kmm": "weights",
-    "lsif": "weights",
-    "rulsif": "weights",
-    "ulsif": "weights",
-}
+_ROOMS = {
+    "diagnosis": ("Diagnosis", "diagnose", "support_share"),
+    "estimators": ("ReweightedClassifier", "ReweightedRegressor", "load"),
+    "judging": ("estimate_risk", "label_first", "labels_needed", "select"),
+    "nets": ("GIWClassifier",),
+    "objective": ("GIWObjective",),
+    "support": ("SupportSplit", "SupportSplitter"),
+    "weights": (
+        "KLIEP", "KMM", "LSIF", "RULSIF", "ULSIF", "ClassifierRatio", "classifier_ratio",
+        "effective_sample_size", "kliep", "kmm", "lsif", "rulsif", "ulsif",
+    ),
+}  # fmt: skip
 __all__ = [
     "KLIEP",
     "KMM",
@@ -92,10 +75,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first touched, and with it no more than it needs."""
-    if name not in _ROOM_OF:
+    room = next((room for room, names in _ROOMS.items() if name in names), None)
+    if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = getattr(importlib.import_module(f"giw.{_ROOM_OF[name]}"), name)
+        value = getattr(importlib.import_module(f"giw.{room}"), name)
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "safetensors"):
             raise

@@ -33,7 +33,7 @@ def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
     assert f"giw diagnose {tables[0]} {tables[1]} --label y" in page
     fit = f"giw fit {tables[0]} {tables[1]} --label y -o model/"
     assert fit in page
-    assert f"From the shell: {fit}" in result.stdout
+    assert f"From the shell:\n  {fit}\n" in result.stdout
 
 
 def test_the_command_it_names_runs_on_the_tables_diagnosed(tables, tmp_path, monkeypatch):

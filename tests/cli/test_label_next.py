@@ -1,6 +1,7 @@
 """``giw label-next``: rows to label first."""
 
 import json
+import shlex
 
 import pandas as pd
 import pytest
@@ -42,14 +43,15 @@ def test_rows_are_those_of_the_pool_with_their_numbers_and_room_for_a_label(tabl
     assert set(written["y"]) == {""}
 
 
-def test_labels_to_come_fit_as_they_are_written(tables, tmp_path):
+def test_the_command_it_names_runs_once_labels_are_there(tables, tmp_path, monkeypatch):
     train, pool = tables
-    out = tmp_path / "next.csv"
-    assert run("label-next", train, pool, "-l", "y", "-n", 20, "-o", out).exit_code == 0
-    frame = pd.read_csv(out).drop(columns="row").assign(y=["yes", "no"] * 10)
-    frame.to_csv(out, index=False)
-    arguments = ("-l", "y", "-o", tmp_path / "m", "--model", "logistic")
-    assert run("fit", train, out, *arguments).exit_code == 0
+    monkeypatch.chdir(tmp_path)
+    result = run("label-next", train, pool, "-l", "y", "-n", 20)
+    assert result.exit_code == 0, result.output
+    frame = pd.read_csv("to_label.csv").assign(y=["yes", "no"] * 10)
+    frame.to_csv("to_label.csv", index=False)
+    command = shlex.split(result.stdout.splitlines()[-1])
+    assert run(*command[1:], "--model", "logistic").exit_code == 0
 
 
 def test_what_labels_are_expected_to_gain_is_told_with_val(tables, tmp_path):
@@ -60,6 +62,7 @@ def test_what_labels_are_expected_to_gain_is_told_with_val(tables, tmp_path):
     result = run(*words, "-o", tmp_path / "a.csv")
     assert result.exit_code == 0, result.output
     assert "Expected gain" in result.stdout
+    assert f"add the rows to {tmp_path / 'val.csv'}" in result.stdout
     told = json.loads(run(*words, "-o", tmp_path / "b.csv", "--json").stdout)
     low, high = told["gain_interval"]
     assert low <= told["expected_gain"] <= high
@@ -78,10 +81,14 @@ def test_a_file_that_is_there_is_not_replaced(tables):
         (("-n", 46), "45 rows to label, fewer than 46"),
         (("-o", "rows.txt"), "must end in .csv"),
         (("-l", "why"), "no column 'why'"),
+        ((), "has a column 'row'"),
     ],
 )
 def test_mistakes_get_one_line(tables, monkeypatch, more, words):
     train, pool = tables
+    if not more:
+        for path in tables:
+            pd.read_csv(path).assign(row=1).to_csv(path, index=False)
     monkeypatch.chdir(pool.parent)
     result = run("label-next", train, pool, "-l", "y", "-n", 5, *more)
     assert result.exit_code == 2

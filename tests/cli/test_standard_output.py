@@ -1,5 +1,6 @@
 """Results that nobody reads any more, and text that a terminal would obey."""
 
+import io
 import json
 import subprocess
 import sys
@@ -56,6 +57,30 @@ def test_python_does_not_complain_again_when_it_ends(tmp_path):
     assert done.returncode == common.FAILED
     assert len(done.stderr.splitlines()) == 1
     assert (tmp_path / "x" / "train.csv").exists()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_lines_of_its_width_and_whole_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "50")
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    app(["example", "no-shift"], standalone_mode=False)
+    monkeypatch.setattr(sys, "stderr", err)
+    with pytest.raises(SystemExit):
+        app(["example", "none-of-these"])
+    lines = out.getvalue().splitlines()
+    commands = [line for line in lines if line.startswith("  giw ")]
+    assert commands[1] == (
+        "  giw fit no-shift/train.csv no-shift/val.csv --label finding -o no-shift/model"
+    )
+    others = [line for line in lines if line not in commands] + err.getvalue().splitlines()
+    assert max(map(len, others)) <= 50
+    assert len(err.getvalue().splitlines()) > 1
 
 
 def test_what_a_terminal_would_obey_is_spelled(tmp_path, capsys):

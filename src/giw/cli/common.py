@@ -92,7 +92,7 @@ class Told:
         else:
             say_notes(notes, quiet=quiet)
             if words := self.brief if quiet else self.words:
-                put_out(wrapped(visible(words)))
+                put_out(wrapped(visible(words), sys.stdout))
         if self.code:
             raise typer.Exit(self.code)
 
@@ -173,7 +173,8 @@ def one_line_errors(command: str) -> Iterator[None]:
 
 def stop(command: str, message: str, code: int) -> NoReturn:
     """Say it on stderr and leave."""
-    typer.echo(f"{command}: {visible(' '.join(message.split()))}", err=True)
+    line = f"{command}: {visible(' '.join(message.split()))}"
+    typer.echo(wrapped(line, sys.stderr), err=True)
     raise typer.Exit(code)
 
 
@@ -191,16 +192,16 @@ def check_writable(path: Path, option: str, *, a_file: bool = False) -> None:
 # Speaking -----------------------------------------------------------------------------------------
 
 
-def wrapped(text: str) -> str:
-    """Long lines broken between words on a terminal; elsewhere as they are."""
-    if sys.stdout is None or not sys.stdout.isatty():
+def wrapped(text: str, stream: Any) -> str:
+    """Long lines broken between words on a terminal, but for commands, which people copy."""
+    if stream is None or not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
     lines = text.split("\n")
     indents = [line[: len(line) - len(line.lstrip(" -"))].replace("-", " ") for line in lines]
     return "\n".join(
         textwrap.fill(line, width, break_on_hyphens=False, subsequent_indent=indent)
-        if len(line) > width
+        if len(line) > width and not line.startswith("  giw ")
         else line
         for line, indent in zip(lines, indents, strict=True)
     )
@@ -209,7 +210,7 @@ def wrapped(text: str) -> str:
 def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
     """What a person should know, on stderr."""
     for note in () if quiet else notes:
-        typer.echo(f"note: {visible(note)}", err=True)
+        typer.echo(wrapped(f"note: {visible(note)}", sys.stderr), err=True)
 
 
 def err_console(silent: bool = False) -> Console:

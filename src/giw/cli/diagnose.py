@@ -126,7 +126,7 @@ def diagnose(
     page = page if out is None else f"Page with figures: {out}"
     return Told(
         {**found.to_dict(), "next_command": fit, "page": out and str(out)},
-        "\n\n".join([found.summary(), *[f"From the shell: {fit}"] * bool(fit), page]),
+        "\n\n".join([found.summary(), *[f"From the shell:\n  {fit}"] * bool(fit), page]),
         brief=found.recommendation.answer.replace("\u00a0", " "),
         notes=notes if label and y_val is None else (),
     )

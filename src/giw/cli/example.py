@@ -79,7 +79,7 @@ def example(
     if name is None:
         listed = "\n".join(f"{known}\n  {story.text}" for known, story in STORIES.items())
         stories = {known: story.text for known, story in STORIES.items()}
-        return Told(stories, words := f"{listed}\n\nNext: giw example NAME", brief=words)
+        return Told(stories, words := f"{listed}\n\nNext:\n  giw example NAME", brief=words)
     if name not in STORIES:
         raise ValueError(f"{name!r} is none of {', '.join(STORIES)}")
     folder, label = Path(name) if out is None else out, STORIES[name].label

@@ -145,7 +145,7 @@ def fit(
     words = (
         f"Learned from {len(y):,} training and {len(data[2]):,} validation rows in "
         f"{seconds:.0f} s.{_inside(alpha, joined=y_val is not None)}\n"
-        f"Saved to {out}. Next: giw predict {out} DATA -o predictions.csv"
+        f"Saved to {out}. Next:\n  giw predict {out} DATA -o predictions.csv"
         + (f"\n{gain.summary()}" if gain else "")
     )
     return Told(values, words, notes=notes)

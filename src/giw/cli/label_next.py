@@ -73,11 +73,13 @@ def label_next(
         with err_console(quiet or as_json).status("judging by --val"):
             said, values = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
     write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
-    following = ["giw", "fit", str(train), str(out), "--label", label, "-o", "model/"]
+    files = [str(train), str(labelled or out), "--label", label, "-o", "model/"]
+    files += ["--drop", "row"] * (labelled is None)
+    add = f", add the rows to {labelled} without column 'row'" if labelled is not None else ""
     words = [
         f"Label these {many} of {len(free):,} rows first, drawn at random: {out}",
         said,
-        f"Next: fill in column {label!r}, delete column 'row', then\n  {shlex.join(following)}",
+        f"Next: fill in column {label!r}{add}, then\n  {shlex.join(['giw', 'fit', *files])}",
     ]
     told = {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "way": "random"}
     notes = [note for table in tables for note in table.notes]
@@ -113,18 +115,17 @@ def _as_in_file(path: Path, table: Table, rows: Any, label: str) -> Any:
     """The rows as they are in the file, with their numbers first and a column for the label."""
     import pandas as pd
 
-    from giw.tables.reading import CSV, PARQUET, text_of
+    from giw.tables.reading import CSV, PARQUET, header
 
     name = path.name.lower()
     if name.endswith(CSV):
-        with text_of(path) as file:
-            line = file.readline().decode("utf-8-sig")
         frame = pd.read_csv(
-            path, sep=max(",;\t", key=line.count), dtype=str, keep_default_na=False,
-            encoding="utf-8-sig",
-        )  # fmt: skip
+            path, sep=header(path)[1], dtype=str, keep_default_na=False, encoding="utf-8-sig"
+        )
     else:
         frame = pd.read_parquet(path) if name.endswith(PARQUET) else pd.DataFrame(table.columns)
+    if "row" in frame:
+        raise ValueError(f"{path} has a column 'row', which is to hold row numbers; rename it")
     some = frame.iloc[rows].copy()
     if label not in some:
         some[label] = ""
