@@ -15,7 +15,7 @@ runner = CliRunner()
 
 
 def test_the_demo_draws_what_it_says():
-    arrays, inside = demo_arrays(seed=0)
+    arrays, inside = demo_arrays(np.random.default_rng(0))
     assert len(arrays["y_val"]) == 20
     assert inside.sum() == 8
     images = {name: {x.tobytes() for x in arrays[f"x_{name}"]} for name in ("train", "val", "test")}

@@ -184,29 +184,21 @@ class Digits:
         return summarize(self.accuracy)
 
 
-def demo_arrays(seed: int) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+def demo_arrays(rng: np.random.Generator) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
     """Digits 0 to 3 to train on, two of each digit to validate, 40 % of each digit to test.
 
     Returns x and y of the three parts, and which validation points show a digit of training.
     """
     bunch = load_digits()
-    digit = bunch.target
-    images = (bunch.images / 16.0).astype(np.float32)[:, None]  # (n, 1, 8, 8); 17 grey levels
-    order = np.random.default_rng(seed).permutation(len(digit))
-    parts: dict[str, list[NDArray[np.int64]]] = {"test": [], "val": [], "train": []}
-    for d in range(10):
-        rows = order[digit[order] == d]
-        n_test = round(TEST_SHARE * len(rows))
-        parts["test"].append(rows[:n_test])
-        parts["val"].append(rows[n_test : n_test + PER_DIGIT])
-        if d < TRAINING_DIGITS:
-            parts["train"].append(rows[n_test + PER_DIGIT :])
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, rows_by_digit in parts.items():
-        rows = np.concatenate(rows_by_digit)
-        rows = rows if name == "val" else np.sort(rows)
-        arrays |= {f"x_{name}": images[rows], f"y_{name}": digit[rows] % 2}
-    return arrays, np.repeat(np.arange(10) < TRAINING_DIGITS, PER_DIGIT)
+    order = rng.permutation(len(bunch.target))
+    digit = bunch.target[order]
+    images = (bunch.images[order] / 16.0).astype(np.float32)[:, None]  # (n, 1, 8, 8); 17 greys
+    rank = pd.Series(digit).groupby(digit).rank(method="first").to_numpy()  # from 1, in its digit
+    val, test = rank <= PER_DIGIT, rank > (1 - TEST_SHARE) * np.bincount(digit)[digit]
+    parts = {"train": ~val & ~test & (digit < TRAINING_DIGITS), "val": val, "test": test}
+    arrays = {f"x_{name}": images[part] for name, part in parts.items()}
+    arrays |= {f"y_{name}": digit[part] % 2 for name, part in parts.items()}
+    return arrays, digit[val] < TRAINING_DIGITS
 
 
 def compare_digits(trials: int, seed: int, progress: Progress) -> Digits:
@@ -217,9 +209,9 @@ def compare_digits(trials: int, seed: int, progress: Progress) -> Digits:
     images: dict[str, NDArray[Any]] = {}
     wrong = []
     for trial in range(trials):
-        words = np.random.SeedSequence(seed, spawn_key=(trial,)).spawn(7)
-        draw, _, _, init, batches, *_ = (int(word.generate_state(1)[0]) for word in words)
-        arrays, truth = demo_arrays(draw)
+        rng = np.random.default_rng([seed, trial])
+        arrays, truth = demo_arrays(rng)
+        init, batches = rng.integers(2**31, size=2).tolist()
         data = Tensors(**{name: torch.as_tensor(part) for name, part in arrays.items()})
         shown = {"description": f"trial {trial + 1} of {trials}"}
 
