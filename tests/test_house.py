@@ -15,9 +15,9 @@ MOST = {
     "code": 14_500,
     "numbers": 100,
     "inner_numbers": 340,
-    "weights": 1_500,
-    "tables": 1_360,
-    "cli": 2_025,
+    "weights": 1_480,
+    "tables": 1_310,
+    "cli": 1_850,
     "support": 890,
     "paper": 4_050,
 }

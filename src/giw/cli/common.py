@@ -102,6 +102,11 @@ class Command(TyperCommand):
 
     def __init__(self, name: str | None, *, help: str | None = None, **more: Any) -> None:
         super().__init__(name, help=one_line_paragraphs(help or ""), **more)
+        for param in self.params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""  # a flag takes no value
+            elif getattr(param, "multiple", False):
+                param.metavar = "NAME"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command line."""

@@ -37,7 +37,7 @@ class Model(StrEnum):
 
 
 KINDS = "net: a small neural net; boosting: boosted trees; logistic: linear."
-METHOD = "How a net learns: giw_plus if left out, or any of giw.nets.methods.METHODS."
+METHOD = "How a net learns: giw_plus if left out, giw, diw, pooled, val_only, train_only, …"
 NAMES = "A column of numbers that are names, such as postal codes; repeatable."
 DROP = "A column to leave out, such as one that names rows; repeatable."
 

@@ -84,11 +84,11 @@ def predict(
                 values["coverage"] = float(held.mean())
     if members is not None:
         values["set_size"] = float(members.sum(axis=1).mean())
-        held_in = f", {100 * values['coverage']:.1f} % hold it" if "coverage" in values else ""
-        words.append(f"Sets of {values['set_size']:.2f} labels on average{held_in}.")
+        held_in = f"; {100 * values['coverage']:.1f} % hold it" if "coverage" in values else ""
+        words.append(f"Sets for the right label have {values['set_size']:.2f} on average{held_in}.")
     if outside is not None:
         values["outside"] = int(outside.sum())
-        words.append(f"{values['outside']:,} rows unlike all training and validation rows.")
+        words.append(f"{values['outside']:,} rows are unlike all training and validation rows.")
     write_predictions(out, prediction, probability, classes, outside=outside, members=members)
     return Told(values, " ".join(words), notes=table.notes)
 
