@@ -34,7 +34,7 @@ $(VENV)/.docs: $(VENV)/.runtime
 	@$(PIP) --editable '.[docs]'
 	@touch $@
 
-demo: $(VENV)/.runtime  ## GIW beside its baselines on embedded real digits; writes giw-demo/report.html
+demo: $(VENV)/.runtime  ## GIW beside its simple rivals on two real tables and on digits; writes giw-demo/report.html
 	@$(BIN)/giw demo
 
 test: check fast  ## lint, types, every fast test and the README's code

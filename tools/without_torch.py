@@ -121,11 +121,11 @@ def tables() -> None:
 
 def pages() -> None:
     """A table of results and a figure are drawn."""
-    from giw.pages import learning_curves, summarize, text_table
+    from giw.pages import split_histogram, summarize, text_table
 
     runs = {"GIW": [0.9, 0.8, 0.9], "plain": [0.7, 0.8, 0.7]}
     assert "GIW" in text_table(summarize(runs))
-    learning_curves({name: [values] for name, values in runs.items()})
+    split_histogram([0.01, 0.5, 0.9], [False, True, True])
 
 
 def weights() -> None:

@@ -84,8 +84,10 @@ def predict(
                 values["coverage"] = float(held.mean())
     if members is not None:
         values["set_size"] = float(members.sum(axis=1).mean())
-        held_in = f"; {100 * values['coverage']:.1f} % hold it" if "coverage" in values else ""
-        words.append(f"Sets for the right label have {values['set_size']:.2f} on average{held_in}.")
+        told = f"Sets hold {values['set_size']:.2f} labels on average"
+        if "coverage" in values:
+            told += f"; {100 * values['coverage']:.1f} % hold the right one"
+        words.append(f"{told}.")
     if outside is not None:
         values["outside"] = int(outside.sum())
         words.append(f"{values['outside']:,} rows are unlike all training and validation rows.")
