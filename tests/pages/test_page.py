@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from giw.pages.figures import learning_curves, trial_dots
+from giw.pages.figures import new_figure, split_histogram
 from giw.pages.page import MANY, Page, Picture, Section, inline_svg, render_page, write_page
 from giw.pages.style import INK, LINE
 from giw.pages.tables import MEANING, rows_sheet, summarize
@@ -49,11 +49,11 @@ class Reader(HTMLParser):
 
 def full_page() -> Page:
     accuracy = {"giw": [0.9, 0.8], "diw": [0.2, 0.1]}
-    picture = Picture(trial_dots(accuracy), alt="dots in words", caption="the caption")
+    picture = Picture(split_histogram([0.5], [1]), alt="bars in words", caption="the caption")
     section = Section(
         title="A section",
         text=["Some text."],
-        pictures=[picture, Picture(learning_curves({"giw": [[0.1, 0.2]]}), alt="curves in words")],
+        pictures=[picture, Picture(split_histogram([0.1], [0]), alt="others in words")],
         sheets=[replace(rows_sheet(summarize(accuracy)), notes=[MEANING])],
         facts={"size": "12"},
         details=["For the curious."],
@@ -109,13 +109,15 @@ def test_the_page_stands_alone():
 def test_figures_say_in_words_what_they_show():
     reader = Reader(render_page(full_page()))
 
-    assert ("aria-label", "dots in words") in reader.attributes
+    assert ("aria-label", "bars in words") in reader.attributes
     assert reader.attributes.count(("role", "img")) == 2
 
 
 def test_labels_with_markup_are_shown_and_not_obeyed():
     rows = summarize({EVIL: [0.5, 0.6]})
-    picture = Picture(trial_dots({EVIL: [0.5, 0.6]}), alt=EVIL, caption=EVIL)
+    figure, axes = new_figure()
+    axes.set_yticks([0], [EVIL], parse_math=False)
+    picture = Picture(figure, alt=EVIL, caption=EVIL)
     sheet = replace(rows_sheet(rows), notes=[EVIL])
     section = Section(EVIL, [EVIL], [picture], [sheet], {EVIL: EVIL}, EVIL, [EVIL], EVIL)
     reader = Reader(render_page(Page(EVIL, EVIL, [EVIL], [section], EVIL, [EVIL])))

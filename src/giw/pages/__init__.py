@@ -4,28 +4,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from giw.pages.figures import learning_curves, save, split_histogram, trial_dots
+    from giw.pages.figures import save, split_histogram
     from giw.pages.page import Page, Picture, Section, render_page, write_page
-    from giw.pages.tables import in_one_sentence, markdown_table, summarize, text_table
+    from giw.pages.tables import in_one_sentence, summarize, text_table
 
 FILE_OF = {
-    **dict.fromkeys(("learning_curves", "save", "split_histogram", "trial_dots"), "figures"),
+    **dict.fromkeys(("save", "split_histogram"), "figures"),
     **dict.fromkeys(("Page", "Picture", "Section", "render_page", "write_page"), "page"),
-    **dict.fromkeys(("in_one_sentence", "markdown_table", "summarize", "text_table"), "tables"),
+    **dict.fromkeys(("in_one_sentence", "summarize", "text_table"), "tables"),
 }
 __all__ = [
     "Page",
     "Picture",
     "Section",
     "in_one_sentence",
-    "learning_curves",
-    "markdown_table",
     "render_page",
     "save",
     "split_histogram",
     "summarize",
     "text_table",
-    "trial_dots",
     "write_page",
 ]
 

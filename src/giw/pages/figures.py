@@ -6,7 +6,7 @@ Every figure can be saved as SVG and PNG with :func:`save`, and stands in a repo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,53 +20,11 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from giw.checks import as_array
-from giw.pages.style import BLUE, INK, LINE, VERMILION, Style, name_of, styles_of
-from giw.pages.tables import as_accuracies, as_paired
+from giw.pages.style import BLUE, INK, LINE, VERMILION, Style
 from giw.writing import write_whole
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
 FONT = 12.0
-LONG = 18  # letters of a name beside the axes; more would leave no room for the lines
-
-
-def learning_curves(
-    curves: Mapping[str, ArrayLike],
-    *,
-    ylabel: str = "test accuracy (%)",
-    xlabel: str = "epoch",
-) -> Figure:
-    """Mean over the trials at each epoch, with a band of one standard deviation on either side.
-
-    Parameters
-    ----------
-    curves : mapping from method to an array of shape (trials, epochs)
-        Accuracies between 0 and 1; methods may differ in their number of epochs. A single trial is
-        drawn as a line without a band.
-    ylabel, xlabel : str
-        What the axes show.
-    """
-    if not curves:
-        raise ValueError("curves is empty: pass at least one method")
-    values = {
-        method: as_accuracies(value, f"curves[{method!r}]", ndim=2)
-        for method, value in curves.items()
-    }
-    figure, axes = new_figure()
-    ends: dict[str, float] = {}
-    longest = max(value.shape[1] for value in values.values())
-    for method, style in styles_of(values).items():
-        ends[method] = draw_curve(axes, 100 * values[method], style, main=method == "giw")[-1]
-    axes.set_xlim(1 if longest > 1 else 0.5, max(longest, 1.5))
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(low, 0), min(high, 100.5))  # a band may leave the scale, accuracy cannot
-    axes.set_xlabel(xlabel)
-    axes.set_ylabel(ylabel)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-    # named in the order in which the lines end
-    lines = {method: line for method, line in zip(values, axes.lines, strict=True)}
-    order = sorted(values, key=lambda method: -ends[method])
-    name(axes, [lines[m] for m in order], [_short(name_of(m)) for m in order], beside=True)
-    return settled(figure)
 
 
 def draw_curve(
@@ -158,42 +116,6 @@ def split_histogram(
     return settled(figure)
 
 
-def trial_dots(accuracy: Mapping[str, ArrayLike]) -> Figure:
-    """One dot per trial and method, the trials joined by lines, the means as bars.
-
-    Lines that run in parallel show what a paired test sees: trials differ, and the methods differ
-    in the same way within each.
-
-    Parameters
-    ----------
-    accuracy : mapping from method to one accuracy per trial, each between 0 and 1
-    """
-    values = as_paired(accuracy)
-    order = sorted(values, key=lambda method: float(values[method].mean()))
-    styles = styles_of(values)
-    figure, axes = new_figure(height=1.1 + 0.45 * len(order))
-    height = np.arange(len(order))
-    percent = 100 * np.stack([values[method] for method in order])  # (methods, trials)
-    axes.plot(percent, height, color=INK, alpha=0.3, linewidth=0.8, zorder=1)
-    for y, method in enumerate(order):
-        color, mean = styles[method].color, float(percent[y].mean())
-        dots = np.full(percent.shape[1], y)
-        axes.scatter(percent[y], dots, s=34, color=color, alpha=0.75, linewidth=0, zorder=2)
-        axes.plot([mean, mean], [y - 0.28, y + 0.28], color=color, linewidth=2.6, zorder=3)
-        axes.annotate(
-            f"{mean:.1f}", (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
-            textcoords="offset points", va="center", color=color, fontweight="bold",
-        )  # fmt: skip
-    axes.set_ylim(-0.6, len(order) - 0.4)
-    axes.set_yticks(height)
-    axes.set_yticklabels([name_of(method) for method in order], parse_math=False)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", visible=True, color=LINE, linewidth=0.7)
-    axes.set_xlabel("test accuracy (%); dots are trials, bars their means")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-    return settled(figure)
-
-
 def save(figure: Figure, stem: str | Path) -> list[Path]:
     """Write ``stem.svg`` and ``stem.png``; the same figure gives the same bytes.
 
@@ -231,12 +153,12 @@ def new_figure(height: float = SIZE[1]) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def name(axes: Axes, drawn: Any, names: Sequence[str], *, beside: bool = False) -> None:
-    """A legend above the axes, or beside them, in plain letters."""
-    at = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {
-        "loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": len(names)
-    }  # fmt: skip
-    legend = axes.legend(drawn, names, frameon=False, fontsize=FONT - 1, labelcolor=INK, **at)
+def name(axes: Axes, drawn: Any, names: Sequence[str]) -> None:
+    """A legend above the axes, in plain letters."""
+    legend = axes.legend(
+        drawn, names, frameon=False, fontsize=FONT - 1, labelcolor=INK,
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(names),
+    )  # fmt: skip
     for text in legend.get_texts():
         text.set_parse_math(False)
 
@@ -258,7 +180,3 @@ def settled(figure: Figure) -> Figure:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONG else text[: LONG - 1] + "…"

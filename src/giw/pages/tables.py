@@ -317,14 +317,14 @@ def paired_p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> flo
     return float(stats.ttest_rel(left, right).pvalue)
 
 
-def in_one_sentence(rows: Sequence[Row], method: str = "giw", digits: int = 1) -> str:
+def in_one_sentence(rows: Sequence[Row], method: str = "giw") -> str:
     """What the table says about one method, whether or not it comes out well."""
     by_method = {row.method: row for row in rows}
     if method not in by_method:
         raise ValueError(f"no method {method!r} in the table, which holds {sorted(by_method)}")
     row, best = by_method[method], next(other for other in rows if other.best)
-    right = f"{row.name} gets {100 * row.mean:.{digits}f} % of the test set right"
-    gap = f"{100 * (best.mean - row.mean):.{digits}f} points less than {best.name}"
+    right = f"{row.name} gets {100 * row.mean:.1f} % of the test set right"
+    gap = f"{100 * (best.mean - row.mean):.1f} points less than {best.name}"
     if row.n == 1:
         place = "the most of all methods" if row.best else gap
         return f"{right}, {place}; a single trial cannot say whether that is chance."
@@ -339,27 +339,11 @@ def in_one_sentence(rows: Sequence[Row], method: str = "giw", digits: int = 1) -
     return f"{right}, on average over {row.n} trials: {place}."
 
 
-SHAPES = {1: "one number per trial", 2: "shape (trials, epochs); one trial has shape (1, epochs)"}
-
-
-def as_accuracies(value: ArrayLike, name: str, *, ndim: int) -> NDArray[np.float64]:
-    """Accuracies as fractions between 0 and 1, one per trial or one per trial and epoch."""
-    array = as_array(value, name).astype(np.float64)
-    if array.ndim != ndim or array.size == 0:
-        raise ValueError(f"{name} must hold {SHAPES[ndim]}; got shape {array.shape}")
-    if array.min() < 0 or array.max() > 1:
-        raise ValueError(
-            f"{name} must lie between 0 and 1, got {array.min():.3g} to {array.max():.3g}; "
-            "divide percentages by 100"
-        )
-    return array
-
-
 def as_paired(accuracy: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
     """One accuracy per trial for each method, as many for one method as for the other."""
     if not accuracy:
         raise ValueError("accuracy is empty: pass at least one method")
-    trials = {m: as_accuracies(a, f"accuracy[{m!r}]", ndim=1) for m, a in accuracy.items()}
+    trials = {m: _accuracies(a, f"accuracy[{m!r}]") for m, a in accuracy.items()}
     sizes = {method: len(values) for method, values in trials.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(
@@ -369,14 +353,26 @@ def as_paired(accuracy: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64
     return trials
 
 
-def rows_sheet(rows: Sequence[Row], *, title: str = "", digits: int = 1) -> Sheet:
+def _accuracies(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    array = as_array(value, name).astype(np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must hold one number per trial; got shape {array.shape}")
+    if array.min() < 0 or array.max() > 1:
+        raise ValueError(
+            f"{name} must lie between 0 and 1, got {array.min():.3g} to {array.max():.3g}; "
+            "divide percentages by 100"
+        )
+    return array
+
+
+def rows_sheet(rows: Sequence[Row], *, title: str = "") -> Sheet:
     """The table of methods, best and tied accuracies in bold, in the colours of the figures."""
     styles = styles_of(row.method for row in rows)
     dot = '<svg viewBox="0 0 12 12" width="12" height="12"><circle cx="6" cy="6" r="6" fill="{}"/>'
     lines = [
         [
             Entry(row.name, drawn=dot.format(styles[row.method].color) + "</svg>"),
-            Entry(row.accuracy(digits), bold=row.marked),
+            Entry(row.accuracy(), bold=row.marked),
             Entry(row.verdict),
         ]
         for row in rows
@@ -385,11 +381,6 @@ def rows_sheet(rows: Sequence[Row], *, title: str = "", digits: int = 1) -> Shee
     return Sheet("", title, head, [Group("", lines)], align="lrl")
 
 
-def text_table(rows: Sequence[Row], *, title: str | None = None, digits: int = 1) -> str:
+def text_table(rows: Sequence[Row], *, title: str = "") -> str:
     """The table of methods in plain text, for a file or a log; a star marks what is bold."""
-    return text_sheet(rows_sheet(rows, title=title or "", digits=digits))
-
-
-def markdown_table(rows: Sequence[Row], *, digits: int = 1) -> str:
-    """The table of methods in Markdown, best and tied accuracies in bold."""
-    return markdown_sheet(rows_sheet(rows, digits=digits))
+    return text_sheet(rows_sheet(rows, title=title))
