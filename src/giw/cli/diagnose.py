@@ -108,6 +108,7 @@ def diagnose(
             features[0], y, features[1], y_val, groups=groups[0], groups_val=groups[1],
             random_state=seed, on_step=on_step,
         )  # fmt: skip
+        progress.update(task, completed=len(STEPS))
     fit = ""
     units = any(fact.kind == "unit" for fact in found.facts)  # converted in Python only
     if y_val is not None and found.recommendation.remedy != "plain" and not units:
