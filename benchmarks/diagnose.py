@@ -9,10 +9,11 @@
 
 Tables are dealt into a half by which settings were chosen and a half that reports. Shifts of the
 suite are sized so that a test that knows the kind of shift (and not the column) finds them in 99 %
-of draws at 5 %, with 100 validation rows; sizes are printed. DIR holds natural tables as parquet
-files with the columns ``label`` and ``domain``; without it only made and embedded ones are used.
-Every draw is a line of the file named with --out, and is not made again. `pack --out FILE.csv
---files A B` puts such files together; with `--out FILE.csv` a question is answered from them.
+of draws at 5 %, with 100 validation rows, each of a pair beside the other; sizes are printed. DIR
+holds natural tables as parquet files with the columns ``label`` and ``domain``; without it only
+made and embedded ones are used. Every draw is a line of the file named with --out, and is not made
+again. `pack --out FILE.csv --files A B` puts such files together; with `--out FILE.csv` a question
+is answered from them.
 """
 
 # ruff: noqa: E402  (threads are limited before numpy is loaded)
@@ -25,7 +26,7 @@ import os
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,7 +188,7 @@ def drawn(source: Base, sizes: dict[str, float], seed: int) -> tuple[Four, str]:
     if "new class" in sizes:
         keep = y != classes[-1]
         X, y = X[keep], y[keep]
-        share = np.mean(source.y[pool] == classes[-1])
+        share = np.sum(weight[source.y[pool] == classes[-1]]) / np.sum(weight)
         more = sizes["new class"] / max(share, 1e-9) * (1 - share) / (1 - sizes["new class"])
         weight *= np.where(source.y[pool] == classes[-1], more, 1.0)
     if "class prior" in sizes:
@@ -309,16 +310,31 @@ def surprises(
     return 1 - own[np.arange(len(y)), code], 1 - (new * (y_val[:, None] == classes)).sum(axis=1)
 
 
-def sized(source: Base, kind: str) -> float | None:
+def beside(kind: str, four: Four, kinds: Iterable[str], column: str) -> Four:
+    """The tables as one sees them who knows of all other shifts: without what is certain."""
+    X, y, X_val, y_val = four
+    kept = np.ones(len(y_val), dtype=bool)
+    if "unit" in kinds and kind != "unit":
+        X_val = X_val.assign(**{column: X_val[column] / 10.0})
+    if "new category" in kinds and kind != "new category":
+        kept &= (X_val[column] != "a new level").to_numpy()
+    if "new class" in kinds and kind != "new class":
+        kept &= np.isin(y_val, y)
+    return X, y, X_val[kept], y_val[kept]
+
+
+def sized(source: Base, kind: str, others: dict[str, float], least: float = 0.0) -> float | None:
     """The least size that the test finds in 99 % of draws, or None where none is large enough.
 
-    The score of the p-value is taken as normal over draws, with the mean and spread of a few.
+    The score of the p-value is taken as normal over draws, with the mean and spread of a few. Of a
+    pair, ``others`` has the size of the other shift.
     """
-    for size in SIZES[kind]:
+    for size in (size for size in SIZES[kind] if size >= least):
         score: list[float] = []
         for seed in range(SIZING_DRAWS):
             try:
-                p = knows(kind, drawn(source, {kind: size}, 10_000 + seed)[0])
+                four, column = drawn(source, {**others, kind: size}, 10_000 + seed)
+                p = knows(kind, beside(kind, four, others, column))
             except ValueError:  # the pool has too few rows to draw so large a shift from
                 return None
             score.append(float(norm.isf(np.clip(p, 1e-12, 1) / 2)))
@@ -328,6 +344,18 @@ def sized(source: Base, kind: str) -> float | None:
             if np.mean(score) - norm.ppf(WANTED) * np.std(score) > norm.isf(0.025):
                 return size
     return None
+
+
+def sized_pair(source: Base, sizes: dict[str, float]) -> dict[str, float] | None:
+    """Sizes at which either shift is found beside the other, from those of each alone."""
+    for _ in range(2):  # the second may have grown, and hide the first
+        for kind in sizes:
+            others = {other: size for other, size in sizes.items() if other != kind}
+            size = sized(source, kind, others, sizes[kind])
+            if size is None:
+                return None
+            sizes = {**sizes, kind: size}
+    return sizes
 
 
 # What is told -------------------------------------------------------------------------------------
@@ -392,7 +420,11 @@ def suite(bases: list[str], options: argparse.Namespace) -> None:
     store = Store(options.out)
     names = [name for name in bases if name not in ("copies", "twenty_rows")]
     singles = [(kind,) for kind in SIZES]
-    found = store.fill([("size", name, kind) for kind in SIZES for name in names], least, options)
+    found = store.fill(
+        [("size", name, kind) for kind in SIZES for name in names],
+        partial(least, alone={}),
+        options,
+    )
     sizes_told = {
         name: {
             k: row["size"]
@@ -402,11 +434,20 @@ def suite(bases: list[str], options: argparse.Namespace) -> None:
         for name in names
     }
     keys = [
+        ("size", name, "+".join(pair))
+        for pair in PAIRS
+        for name in names
+        if all(kind in sizes_told[name] for kind in pair)
+    ]
+    for (_, name, pair), row in store.fill(keys, partial(least, alone=sizes_told), options).items():
+        if row["size"] is not None:
+            sizes_told[name][pair] = row["size"]
+    keys = [
         ("suite", name, "+".join(kinds), draw)
         for draw in range(options.draws)
         for kinds in (*singles, *PAIRS)
         for name in names
-        if all(kind in sizes_told[name] for kind in kinds)
+        if "+".join(kinds) in sizes_told[name]
     ]
     done = store.fill(keys, partial(shifted_row, sizes=sizes_told), options)
     rows = [
@@ -429,17 +470,22 @@ def suite(bases: list[str], options: argparse.Namespace) -> None:
     rate("both right, all", [right(row) for row in rows])
 
 
-def least(key: Key, data: Path | None) -> Row | None:
-    """The size of one shift of one table."""
-    source = base(key[1], data, seed=0)
-    return source and {"size": sized(source, key[2]) if fits(source, key[2]) else None}
+def least(key: Key, data: Path | None, alone: dict[str, dict[str, float]]) -> Row | None:
+    """The size of one shift of one table, or those of a pair whose sizes are known ``alone``."""
+    _, name, kinds = key
+    source = base(name, data, seed=0)
+    if source is None:
+        return None
+    if "+" in kinds:
+        return {"size": sized_pair(source, {kind: alone[name][kind] for kind in kinds.split("+")})}
+    return {"size": sized(source, kinds, {}) if fits(source, kinds) else None}
 
 
-def shifted_row(key: Key, data: Path | None, sizes: dict[str, dict[str, float]]) -> Row | None:
+def shifted_row(key: Key, data: Path | None, sizes: dict[str, dict[str, Any]]) -> Row | None:
     """What is told of a table with these shifts; None where it cannot be drawn."""
     _, name, kinds, draw = key
-    source = base(name, data, seed=0)
-    shifts = {kind: sizes[name][kind] for kind in kinds.split("+") if kind != "none"}
+    source, size = base(name, data, seed=0), sizes[name][kinds]
+    shifts = size if "+" in kinds else {kinds: size} if kinds != "none" else {}
     try:
         four, column = drawn(source, shifts, draw)
     except ValueError:  # the pool has too few rows to draw from

@@ -118,7 +118,7 @@ def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
         (("{train}", "{val}"), "columns of few values: 'y', 'town'), or say --no-label"),
         (("{train}", "{val}", "-l", "y", "--no-label"), "exclude each other"),
         (("{train}", "{val}", "-l", "y", "--group", "towns"), "did you mean 'town'?"),
-        (("{train}", "{val}", "--label", "x"), "a number and not a class"),
+        (("{train}", "{val}", "--label", "x"), "and not a class"),
         (("{train}", "{val}", "-o", "{train}/report.html"), "cannot write"),
     ],
 )

@@ -16,7 +16,6 @@ import giw
 from giw.diagnosis import STEPS, Diagnosis
 from giw.diagnosis.page import diagnosis_page
 from giw.diagnosis.verdict import python_code
-from giw.pages import render_page
 from giw.tables import Table
 
 EVIL = "<script>alert('α')</script>"
@@ -150,7 +149,7 @@ def test_the_code_it_names_runs_on_the_table_diagnosed(text, kind, remedy, val_l
     if kind == "array":
         X, X_val = X.to_numpy(), X_val.to_numpy()
     frame = kind == "frame"
-    code = python_code(remedy, text=text, labels=True, val_labels=val_labels, frame=frame)
+    code = python_code(remedy, text=text, val_labels=val_labels, frame=frame)
     names = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
     exec(code.replace("BoostingClassifier()", "BoostingClassifier(max_iter=3)"), names)
     assert names["model"].predict(X_val).shape == (24,)
@@ -177,7 +176,7 @@ def test_the_same_data_and_seed_give_the_same_diagnosis(found):
 @pytest.fixture(scope="module")
 def seen(found, tmp_path_factory):
     page = diagnosis_page(found, command=f"giw diagnose {EVIL}")
-    return look_at(render_page(page), tmp_path_factory.mktemp("browser"))
+    return look_at(page, tmp_path_factory.mktemp("browser"))
 
 
 @pytest.mark.parametrize("width", [DESK, PHONE])
@@ -333,7 +332,7 @@ def test_steps_are_told_as_they_begin():
         (lambda X, y, V, w: (X, y, V[:, :1], w), "X_val has 1 columns and the training data 2"),
         (lambda X, y, V, w: (X, y[:-1], V, w), "one label per point"),
         (lambda X, y, V, w: (X, y.astype(str), V, w), "the same label in both"),
-        (lambda X, y, V, w: (X, X[:, 0], V, V[:, 0]), "a number and not a class"),
+        (lambda X, y, V, w: (X, X[:, 0], V, V[:, 0]), "and not a class"),
         (lambda X, y, V, w: (X, y, V + np.inf, w), "infinite"),
     ],
 )
@@ -402,7 +401,7 @@ def numbers_of(value):
     """All numbers and texts that plain values hold."""
     if isinstance(value, dict):
         value = list(value.values())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [number for item in value for number in numbers_of(item)]
     return [] if value is None or isinstance(value, bool) else [value]
 
@@ -414,9 +413,7 @@ def test_every_number_of_the_page_is_in_the_plain_values(found):
     shown = {f"{100 * abs(v):.{digits}f}" for v in numbers for digits in (0, 1)}
     shown |= {f"{abs(v):{form}}" for v in numbers for form in (",.0f", ".2f", ".2g", ".3g", "g")}
     page = diagnosis_page(found)
-    text = re.sub(
-        r"<(script|style|svg|pre|code).*?</\1>|<[^>]*>", " ", render_page(page), flags=re.S
-    )
+    text = re.sub(r"<(script|style|svg|pre|code).*?</\1>|<[^>]*>", " ", page, flags=re.S)
     said, heard = (
         {n.rstrip(",") for n in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", each)}
         for each in (unescape(text).replace("\u00a0", " "), words)
@@ -424,3 +421,14 @@ def test_every_number_of_the_page_is_in_the_plain_values(found):
     missing = said - heard - shown - SAID_OF_ALL
     assert len(said) > 40
     assert missing == set()
+
+
+@pytest.mark.parametrize("side", ["training", "validation"])
+def test_a_column_of_text_may_happen_to_be_empty_on_one_side(side):
+    X, y, X_val, y_val = shifted()
+    X, X_val = (pd.DataFrame(part, columns=["a", "b"]) for part in (X, X_val))
+    X["pool"], X_val["pool"] = None, None
+    (X_val if side == "training" else X).loc[3, "pool"] = "good"
+    found = giw.diagnose(X, y, X_val, y_val)
+    assert "pool" in set(found.to_frame()["column"])
+    assert found.recommendation.remedy == "plain"

@@ -44,35 +44,16 @@ def test_reasons_are_told_in_the_units_of_the_user():
     val[1, 0] = 12_345
     data = read(TRAIN, ["no", "yes"] * 150, val, ["no", "yes"], ["income", "b", "c", "d"])
     rows, blamed = explain_outside(
-        data,
-        train_rows=np.arange(300),
-        val_rows=np.array([1]),
-        p_value=np.array([0.003]),
-        label_unseen=np.array([False]),
-        numbers=np.array([10, 11]),
-        generator=np.random.default_rng(0),
-    )
+        data, data.train, data.val.at([1]), np.array([0.003]), np.array([False]),
+        np.random.default_rng(0),
+    )  # fmt: skip
 
     assert blamed[0][0] == "income"
-    assert (rows[0].row, rows[0].line) == (11, 13)
+    assert (rows[0].row, rows[0].line) == (1, 3)
     assert (rows[0].column, rows[0].value) == ("income", "12345")
     assert rows[0].label == "yes"
     assert rows[0].text.startswith("income 12,345 (usually -2.")
     assert rows[0].columns == ("income",)
-
-
-def test_no_rows_need_no_reasons():
-    data = read(TRAIN, None, TRAIN[:2], None)
-    nothing = np.zeros(0)
-    assert explain_outside(
-        data,
-        train_rows=np.arange(300),
-        val_rows=nothing.astype(int),
-        p_value=nothing,
-        label_unseen=nothing.astype(bool),
-        numbers=np.array([10, 11]),
-        generator=np.random.default_rng(0),
-    ) == ((), ())
 
 
 def test_what_training_never_has_is_the_first_reason():

@@ -1,7 +1,5 @@
 """Each kind of shift is found by its own test, and by no other."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +8,15 @@ from numpy.testing import assert_allclose
 from scipy.stats import mannwhitneyu
 
 from giw.diagnosis.findings import Finding, holm
-from giw.diagnosis.membership import fit_membership, in_blocks, judged_by_the_past
-from giw.diagnosis.shift_tests import class_count_test, features_test, largest_gaps
+from giw.diagnosis.shift_tests import (
+    class_count_test,
+    features_test,
+    fit_membership,
+    in_blocks,
+    judged_by_the_past,
+    largest_gaps,
+    odds_of_membership,
+)
 
 
 def generator(seed=0):
@@ -68,7 +73,7 @@ def test_membership_within_strata_ignores_their_shares():
     """The feature is the class; within a class nothing differs, so nothing is learned."""
     stratum = np.repeat([0, 1, 0, 1], [90, 10, 10, 90])
     is_val = np.repeat([False, True], [100, 100])
-    rule = fit_membership(stratum[:, None].astype(float), is_val, stratum, seed=0)
+    rule = fit_membership(stratum[:, None].astype(float), is_val, stratum, generator())
 
     assert_allclose(rule(np.array([[0.0], [1.0]])), 0.5, atol=0.01)
 
@@ -154,16 +159,25 @@ def test_too_few_rows_are_not_tested(m):
 def test_holm_by_hand():
     """At 5 % with three tests: 0.01 < 0.05 / 3, 0.03 > 0.05 / 2, so only the first is found."""
 
-    def found(*p_values):
-        return [t.found for t in holm([Finding("label", p_value=p) for p in p_values], level=0.05)]
+    def corrected(*p_values, kind="label"):
+        return holm([Finding(kind, p_value=p) for p in p_values])
 
-    assert found(0.03, 0.01, 0.04) == [False, True, False]
-    assert found(0.02, 0.01, 0.04) == [True, True, True]
-    assert found() == []
+    assert_allclose(corrected(0.03, 0.01, 0.04), [0.06, 0.03, 0.06])
+    assert_allclose(corrected(0.02, 0.01, 0.4), [0.04, 0.03, 0.4])
+    assert_allclose(corrected(0.7, 0.6), [1, 1])
 
 
 def test_holm_weighs_rows_outside_by_half():
-    """1 / 3 of 3 % is 0.01 for the one of two questions, and 3 % once the other is answered."""
+    """Of two questions it has a third of the error, and all of it once the other is answered."""
     tests = [Finding("outside", p_value=0.011), Finding("label", p_value=0.02)]
-    assert [t.found for t in holm(tests)] == [True, True]
-    assert [t.found for t in holm([tests[0], replace(tests[1], p_value=0.021)])] == [False, False]
+    assert_allclose(holm(tests), [0.03, 0.03])
+
+
+def test_odds_follow_the_ratio():
+    """From N(0, 1) to N(1, 1) the ratio rises with x."""
+    rng = generator()
+    z, z_val = rng.normal(size=(600, 1)), rng.normal(1, 1, size=(300, 1))
+    odds, val_odds = odds_of_membership(z, z_val, generator(1))
+
+    assert odds[z[:, 0] > 1].mean() > 3 * odds[z[:, 0] < -1].mean()
+    assert val_odds.mean() > odds.mean()

@@ -17,7 +17,6 @@ only that the test distribution visits those cells at a negligible rate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,6 @@ from sklearn.cluster import KMeans
 
 from giw.diagnosis.share import binomial_interval, support_share
 from giw.support import SupportSplit
-from giw.support.scores import on_host
 
 MATERIALITY = 0.1  # shares below it count as none
 NEGLIGIBLE = 0.1  # of the training rate, below which the test distribution is absent from cells
@@ -61,35 +59,29 @@ class CaseVerdict:
 
     case: str
     possible: tuple[str, ...]
-    val_outside: tuple[float, float]
-    train_outside: tuple[float, float]
+    val_outside: Bounds
+    train_outside: Bounds
     materiality: float
     points_needed: int | None
     points: int
 
 
-def which_case(
-    split: SupportSplit,
-    z_train: Any,  # (n, d)
-    z_val: Any,  # (m, d)
-) -> CaseVerdict:
-    r"""Bound both directions and name the case if the bounds allow it.
+def which_case(split: SupportSplit, z_train: Floats, z_val: Floats) -> CaseVerdict:
+    """Bound both directions and name the case if the bounds allow it.
 
-    Parameters
-    ----------
-    split : SupportSplit
-    z_train, z_val : arrays of shape (n, d) and (m, d)
-        The points, for the second direction: training rows in cells of k-means, and how often
-        inside validation points visit each.
+    The second direction is that of training rows, (n, d), in cells of k-means, and of how often
+    validation points, (m, d), that lie inside visit each.
     """
-    p_value = on_host(split.p_value)
-    share, cell = _cells(on_host(z_train), on_host(z_val))
-    visits = np.bincount(cell[p_value > ORDINARY], minlength=len(share))  # (c,)
+    inside, p_value = np.asarray(split.inside), np.asarray(split.p_value)
+    count = min(CELLS, len(np.unique(z_train[:1_000], axis=0)))
+    some = np.random.default_rng(0).permutation(len(z_train))[:5_000]  # enough for centres
+    cells = KMeans(count, n_init=3, random_state=0).fit(z_train[some])
+    share = np.bincount(cells.predict(z_train), minlength=count) / len(z_train)  # (c,)
+    visits = np.bincount(cells.predict(z_val)[p_value > ORDINARY], minlength=count)  # (c,)
 
     def bounds(times: int) -> tuple[Bounds, Bounds]:
         """Both pairs of bounds, had every point been seen so many times."""
-        inside, p = (np.repeat(on_host(side), times) for side in (split.inside, p_value))
-        more = SupportSplit(inside, p, split.p_values)
+        more = SupportSplit(inside.repeat(times), p_value.repeat(times), split.p_values)
         low, high = support_share(more).interval
         return (1 - high, 1 - low), _unvisited(share, visits * times)
 
@@ -97,11 +89,10 @@ def which_case(
         val, train = map(_answers, found)
         return tuple(CASES[a, b] for a in val for b in train)
 
-    now = bounds(1)
-    possible, m = cases(now), len(p_value)
-    needed: int | None = m
-    if len(possible) > 1:
-        needed = next((m * times for times in FURTHER if len(cases(bounds(times))) == 1), None)
+    now, m = bounds(1), len(p_value)
+    possible = cases(now)
+    decided = (times for times in (1, *FURTHER) if len(cases(bounds(times))) == 1)
+    needed = next((m * times for times in decided), None)
     case = possible[0] if len(possible) == 1 else "cannot tell"
     return CaseVerdict(case, possible, *now, MATERIALITY, needed, m)
 
@@ -112,33 +103,20 @@ def _answers(bound: Bounds) -> list[bool]:
     return [True] if low >= MATERIALITY else [False] if high < MATERIALITY else [False, True]
 
 
-def _cells(z_train: Floats, z_val: Floats) -> tuple[Floats, Ints]:
-    """Share of training rows in each cell, (c,), and the cell of each validation point, (m,)."""
-    count = min(CELLS, len(np.unique(z_train[:1_000], axis=0)))
-    some = np.random.default_rng(0).permutation(len(z_train))[:5_000]  # enough for centres
-    means = KMeans(count, n_init=3, random_state=0).fit(np.asarray(z_train[some], dtype=float))
-    own = means.predict(np.asarray(z_train, dtype=float))
-    share = np.bincount(own, minlength=count) / len(own)
-    return share, means.predict(np.asarray(z_val, dtype=float))
-
-
 def _unvisited(share: Floats, visits: Ints, tail: float = 0.025) -> Bounds:  # (c,), (c,)
     """Bounds of the training share in cells that inside validation points hardly visit.
 
     The least visited cells together, as many as their common rate allows, are surely unvisited;
     cells that are surely visited bound the rest. Each of the c bounds errs with ``tail`` / c.
     """
-    m, cells = int(visits.sum()), len(share)
+    m, tail = int(visits.sum()), tail / len(share)
     if m == 0:
         return 0.0, 1.0
     order = np.argsort(visits / np.maximum(share, 1e-12), kind="stable")
-    low = 0.0
-    for k in range(1, cells + 1):
-        together, part = int(visits[order[:k]].sum()), float(share[order[:k]].sum())
-        if binomial_interval(together, m, tail / cells)[1] < NEGLIGIBLE * part:
-            low = part
-    surely = [
-        binomial_interval(int(visits[c]), m, tail / cells)[0] >= NEGLIGIBLE * share[c]
-        for c in range(cells)
-    ]
-    return low, max(low, 1.0 - float(share[np.array(surely)].sum()))
+    together, part = np.cumsum(visits[order]), np.cumsum(share[order])
+    rare = [binomial_interval(int(k), m, tail)[1] < NEGLIGIBLE * p
+            for k, p in zip(together, part, strict=True)]  # fmt: skip
+    low = float(part[rare].max(initial=0.0))
+    surely = [binomial_interval(int(k), m, tail)[0] >= NEGLIGIBLE * p
+              for k, p in zip(visits, share, strict=True)]  # fmt: skip
+    return low, max(low, 1.0 - float(share[surely].sum()))

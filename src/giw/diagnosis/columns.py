@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 from scipy.stats import ks_2samp
 
 from giw.diagnosis.findings import short
 from giw.tables import Table
-from giw.tables.table import missing_in
+from giw.tables.table import Column, missing_in
 
 BINS, CATEGORIES = 12, 8  # of a histogram of numbers, and of text before all others are one
-Shares = tuple[str, float, float]  # bin, share in training, share in validation
+Shares = tuple[tuple[str, float, float], ...]  # bin, share in training, share in validation
 
 
 @dataclass(frozen=True)
@@ -33,37 +32,35 @@ class ColumnDrift:
     distance: float
     p_value: float | None
     behind_outside: float
-    shares: tuple[Shares, ...]
+    shares: Shares
 
-    def in_words(self) -> str:
+    @property
+    def words(self) -> str:
         """Both histograms for those who do not see them."""
         told = (f"{name} {100 * p:.0f} % and {100 * q:.0f} %" for name, p, q in self.shares)
         return f"{self.column} in training and in validation: {', '.join(told)}."
 
 
 def compare_columns(
-    train: Table,
-    val: Table,
-    p_value: Mapping[str, float],
-    behind: Mapping[str, float],
-    label: tuple[tuple[Shares, ...], float | None] = ((), None),
-) -> tuple[ColumnDrift, ...]:
+    train: Table, val: Table, p_value: Mapping[str, float], behind: Mapping[str, float],
+    classes: Sequence[tuple[str, float, float]], prior: float | None,
+) -> tuple[ColumnDrift, ...]:  # fmt: skip
     """All columns, the most surely and most strongly shifted first.
 
-    Classes with their shares and a p-value, as ``label``, lead as column "(label)".
+    Classes with their shares, and their p-value ``prior``, lead as column "(label)".
     """
     found = []
     for name, old in train.columns.items():
         told = (_categories if old.dtype == object else _numbers)(old, val.columns[name])
         found.append(ColumnDrift(name, told[0], p_value.get(name), behind.get(name, 0.0), told[1]))
     found.sort(key=lambda c: (1.0 if c.p_value is None else c.p_value, -c.distance))
-    if label[0]:
-        distance, shares = _common(label[0])
-        found.insert(0, ColumnDrift("(label)", distance, label[1], 0.0, shares))
+    if classes:
+        distance, shares = _common(classes)
+        found.insert(0, ColumnDrift("(label)", distance, prior, 0.0, shares))
     return tuple(found)
 
 
-def _common(shares: tuple[Shares, ...]) -> tuple[float, tuple[Shares, ...]]:
+def _common(shares: Sequence[tuple[str, float, float]]) -> tuple[float, Shares]:
     """Total variation, and the most frequent categories with all others in one."""
     order = sorted(shares, key=lambda s: -max(s[1:]))
     rest = order[CATEGORIES:]
@@ -71,29 +68,27 @@ def _common(shares: tuple[Shares, ...]) -> tuple[float, tuple[Shares, ...]]:
     return sum(abs(p - q) for _, p, q in shares) / 2, (*order[:CATEGORIES], *other)
 
 
-def _categories(train: NDArray[Any], val: NDArray[Any]) -> tuple[float, tuple[Shares, ...]]:
-    sides = [np.where(missing_in(s), "(missing)", s.astype(str)) for s in (train, val)]
-    levels, code = np.unique(np.concatenate(sides), return_inverse=True)
-    codes = np.split(code.reshape(-1), [len(train)])
-    p, q = (np.bincount(c, minlength=len(levels)) / max(len(c), 1) for c in codes)
-    return _common(tuple(zip(levels.tolist(), p.tolist(), q.tolist(), strict=True)))
+def _categories(train: Column, val: Column) -> tuple[float, Shares]:
+    sides = [pd.Series(side, dtype=object).fillna("(missing)") for side in (train, val)]
+    counts = [side.value_counts(normalize=True) for side in sides]
+    both = pd.concat(counts, axis=1).fillna(0.0).sort_index()
+    return _common(list(both.itertuples(name=None)))
 
 
-def _numbers(train: NDArray[Any], val: NDArray[Any]) -> tuple[float, tuple[Shares, ...]]:
+def _numbers(train: Column, val: Column) -> tuple[float, Shares]:
     there = [side[~missing_in(side)] for side in (train, val)]
-    sizes = [max(len(side), 1) for side in (train, val)]
-    gone = [1 - len(some) / size for some, size in zip(there, sizes, strict=True)]
+    gone = [1 - len(some) / len(side) for some, side in zip(there, (train, val), strict=True)]
     low, high = np.quantile(np.concatenate(there), [0.01, 0.99]) if sum(map(len, there)) else (0, 1)
     inner = np.unique(np.linspace(low, high, BINS + 1)[1:-1])
     names = [f"under {short(inner[0])}"]
     names += [f"{short(a)} to {short(b)}" for a, b in pairwise(inner)]
-    names += [f"from {short(inner[-1])}", "(missing)"]
+    names += [f"from {short(inner[-1])}"]
     shares = []
-    for some, size, no in zip(there, sizes, gone, strict=True):
+    for some, side in zip(there, (train, val), strict=True):
         count = np.bincount(np.searchsorted(inner, some, "right"), minlength=len(inner) + 1)
-        shares.append([*(count / size).tolist(), no])
+        shares.append((count / len(side)).tolist())
+    told = list(zip(names, *shares, strict=True))
     distance = abs(gone[0] - gone[1])
     if all(map(len, there)):
-        distance = max(distance, float(ks_2samp(*there).statistic))
-    told = list(zip(names, *shares, strict=True))
-    return distance, tuple(told if max(gone) else told[:-1])
+        distance = max(distance, float(ks_2samp(*there, method="asymp").statistic))
+    return distance, (*told, *[("(missing)", *gone)] * any(gone))

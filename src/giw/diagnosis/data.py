@@ -3,208 +3,232 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.checks import as_labels
+from giw.checks import as_labels, refuse_many_classes
 from giw.diagnosis.facts import facts
 from giw.diagnosis.findings import UNSEEN, Finding, some
 from giw.tables import Encoder, Table, TableSample, as_table
 from giw.tables.encoder import as_text
 
 BY_CHANCE = (*UNSEEN, "range", "duplicates")  # facts that dealing the rows at random may explain
-MOST_CLASSES, MOST_NUMBERS = 200, 20  # different labels that are classes whatever their share
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Labels:
-    """Classes of both sides as codes, None where there are no labels, and how often they occur."""
+class Side:
+    """Rows of one table.
 
-    train: Ints | None = None
-    val: Ints | None = None
-    names: tuple[str, ...] = ()
-    train_counts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    val_counts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    Attributes
+    ----------
+    table : Table
+        The columns that are compared; those of validation in the units of training.
+    z : array of shape (n, d)
+        From :meth:`giw.tables.Encoder.transform`.
+    levels : int array of shape (n, columns)
+        From :meth:`giw.tables.Encoder.level_counts`.
+    y : int array of shape (n,) or None
+        Labels as places in ``Data.classes``.
+    group : array of shape (n,) or None
+    row : int array of shape (n,)
+        Where the rows are in the user's table or file.
+    """
+
+    table: Table
+    z: Floats
+    levels: Ints
+    y: Ints | None
+    group: NDArray[Any] | None
+    row: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
 
     @property
-    def both(self) -> bool:
-        """Whether both sides have labels."""
-        return self.train is not None and self.val is not None
+    def split_by(self) -> dict[str, NDArray[Any]]:
+        """What the splitter sees."""
+        return {"numbers": self.z.astype(np.float32), "levels": self.levels}
 
-    def shares(self) -> tuple[tuple[str, float, float], ...]:
-        """Class, its share in training, its share in validation."""
-        if not self.both:
-            return ()
-        train, val = (side / side.sum() for side in (self.train_counts, self.val_counts))
-        return tuple(zip(self.names, train.tolist(), val.tolist(), strict=True))
+    def at(self, rows: Any) -> Side:
+        """Some of the rows."""
+        y, group = (None if of is None else of[rows] for of in (self.y, self.group))
+        table = rows_of(self.table, rows)
+        return Side(table, self.z[rows], self.levels[rows], y, group, self.row[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Training and validation rows as tables and as numbers.
+    """Both sides, and what is known of them.
 
     Attributes
     ----------
-    train, val : Table
-        The columns that are compared; validation in the units of training.
-    z_train, z_val : arrays of shape (n, d) and (m, d)
-        From :meth:`giw.tables.Encoder.transform`.
-    levels_train, levels_val : arrays of shape (n, c) and (m, c)
-        From :meth:`giw.tables.Encoder.level_counts`, in the order of ``level_columns``.
-    columns : list of str
-        The column of the table that each feature was made from.
-    labels : Labels
+    train, val : Side
+    total : tuple of two ints
+        Rows of both tables, or of the files that they are samples of.
+    classes : tuple of str
+    counts : int array of shape (2, c)
+        How often each class occurs on either side, of samples in the whole file.
+    encoder : Encoder
+        Of training rows.
     names : list of str
         All columns of training, also those that were left out.
     facts : tuple of Finding
-        Of the tables as they came.
+        Of the tables as they came, with rows as the user counts them.
     notes : tuple of str
     """
 
-    train: Table
-    val: Table
-    z_train: Floats
-    z_val: Floats
-    levels_train: Ints
-    levels_val: Ints
-    level_columns: list[str]
-    columns: list[str]
-    labels: Labels
+    train: Side
+    val: Side
+    total: tuple[int, int]
+    classes: tuple[str, ...]
+    counts: Ints
+    encoder: Encoder
     names: list[str]
     facts: tuple[Finding, ...]
     notes: tuple[str, ...]
 
-    def together(self, train_rows: Ints, val_rows: Ints) -> tuple[Floats, Floats, list[str]]:
-        """Some rows of both sides by an encoder of both, and the column of each feature.
 
-        An encoder of training rows alone gives itself away: no training row has a category that it
-        does not know, and a model that tells the sides apart would learn that.
-        """
-        sides = [rows_of(self.train, train_rows), rows_of(self.val, val_rows)]
-        both = {name: np.concatenate([s.columns[name] for s in sides]) for name in sides[0].columns}
-        encoder = Encoder().fit(Table(both))
-        return encoder.transform(sides[0]), encoder.transform(sides[1]), encoder.feature_columns_
-
-
-def rows_of(table: Table, rows: Ints) -> Table:
+def rows_of(table: Table, rows: Any) -> Table:
     """Some rows of a table."""
     columns = {name: column[rows] for name, column in table.columns.items()}
     return Table(columns, table.source, dates=table.dates)
 
 
+def encoded_together(train: Table, val: Table) -> tuple[Floats, Floats, list[str]]:
+    """Both tables by an encoder of both, and the column of each feature.
+
+    An encoder of training rows alone gives itself away: no training row has a category that it
+    does not know, and a model that tells the sides apart would learn that.
+    """
+    both = {k: np.concatenate([c, val.columns[k]]) for k, c in train.columns.items()}
+    encoder = Encoder().fit(Table(both))
+    return encoder.transform(train), encoder.transform(val), encoder.feature_columns_
+
+
 def read(
-    X: Any,
-    y: Any,
-    X_val: Any,
-    y_val: Any,
-    feature_names: Sequence[str] | None = None,
-    groups: tuple[NDArray[Any] | None, NDArray[Any] | None] = (None, None),
-) -> Data:
+    X: Any, y: Any, X_val: Any, y_val: Any, feature_names: Sequence[str] | None = None,
+    groups: Any = None, groups_val: Any = None,
+) -> Data:  # fmt: skip
     """Numbers from whatever came; facts are told of it, and what can be repaired is.
 
     Columns that cannot be compared, or that tell every row or moment apart, are left out; a column
     of another unit is converted to that of training.
     """
-    samples = [side if isinstance(side, TableSample) else None for side in (X, X_val)]
     train, val = (
         as_table(value, name, column_names=feature_names)
         for value, name in ((X, "X"), (X_val, "X_val"))
     )
     if not len(val):
         raise ValueError(f"{val.source} has no rows; a comparison needs at least one")
-    values = _label_values(y, y_val, len(train), len(val))
+    if y is None and y_val is not None:
+        raise ValueError("y_val came without y; pass the training labels too")
+    labels = [
+        None if side is None else as_labels(side, len(table), name)
+        for side, table, name in ((y, train, "y"), (y_val, val, "y_val"))
+    ]
+    group = [
+        None if of is None else _names(of, len(table), name)
+        for of, table, name in ((groups, train, "groups"), (groups_val, val, "groups_val"))
+    ]
+    samples = [table if isinstance(table, TableSample) else None for table in (train, val)]
     known: tuple[Finding, ...] = ()
     names = train.names
     if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
-        known = facts(train, val, *values)  # else the encoder says what is wrong
-        if any(names is not None for names in groups):
-            known = _by_groups(known, (train, val), values, groups)
-        lost = {f.column for f in known if f.aside}
-        if not set(train.names) - lost:
-            why = " ".join(some((f.text for f in known if f.aside), 3))
-            raise ValueError(
-                f"{train.source} and {val.source} have no column that can be compared. {why}"
-            )
-        by = {f.column: f.factor for f in known if f.kind == "unit"}
-        train, val = (
-            replace(table, columns={k: v for k, v in table.columns.items() if k not in lost})
-            for table in (train, val)
-        )
-        codes = {k for k, column in train.columns.items() if column.dtype == object}
-        val = replace(val, columns={
-            k: as_text(v) if k in codes else v / by[k] if k in by else v
-            for k, v in val.columns.items()
-        })  # fmt: skip
+        known = _known(train, val, labels, group)  # else the encoder says what is wrong
+        train, val = _comparable(train, val, known)
     encoder = Encoder().fit(train, val)
+    codes, classes, counts = _as_classes(labels, samples)
+    sides, total = [], []
+    for table, sample, y_of, of in zip((train, val), samples, codes, group, strict=True):
+        row = np.arange(len(table)) if sample is None else sample.rows
+        z, levels = encoder.transform(table), encoder.level_counts(table)
+        sides.append(Side(table, z, levels, y_of, of, row))
+        total.append(len(table) if sample is None else sample.total)
+    rows = sides[1].row
     return Data(
-        train, val,
-        encoder.transform(train), encoder.transform(val),
-        encoder.level_counts(train), encoder.level_counts(val), encoder.columns_,
-        encoder.feature_columns_,
-        _as_classes(*values, samples),
+        sides[0],
+        sides[1],
+        (total[0], total[1]),
+        classes,
+        counts,
+        encoder,
         names,
-        known,
+        tuple(replace(f, rows=tuple(rows[list(f.rows)].tolist())) for f in known),
         (*train.notes, *val.notes, *encoder.notes_),
-    )  # fmt: skip
+    )
 
 
-def _by_groups(
-    known: tuple[Finding, ...],
-    tables: tuple[Table, Table],
-    values: tuple[Any, Any],
-    groups: tuple[NDArray[Any] | None, NDArray[Any] | None],
-) -> tuple[Finding, ...]:
-    """Facts of all rows with the p-values of one row of each group: rows of a group are alike."""
-    firsts = [
-        np.arange(len(table)) if names is None else np.sort(np.unique(names, return_index=True)[1])
-        for names, table in zip(groups, tables, strict=True)
-    ]
-    train, val = (rows_of(table, rows) for table, rows in zip(tables, firsts, strict=True))
-    y, y_val = (v if v is None else v[rows] for v, rows in zip(values, firsts, strict=True))
-    few = {(f.kind, f.column): f for f in facts(train, val, y, y_val)}
+def _names(groups: Any, n: int, name: str) -> NDArray[Any]:
+    """Names of groups, checked."""
+    names = np.asarray(groups).astype(str)
+    if names.shape != (n,):
+        raise ValueError(f"need one group per row, got shape {names.shape} for {n} rows in {name}")
+    return names
+
+
+def _known(train: Table, val: Table, labels: list[Any], groups: list[Any]) -> tuple[Finding, ...]:
+    """Facts of all rows; rows of a group are alike, so that chance is asked of one of each."""
+    known = facts(train, val, *labels)
+    if all(of is None for of in groups):
+        return known
+    one, one_val = (
+        slice(None) if of is None else np.sort(np.unique(of, return_index=True)[1]) for of in groups
+    )
+    y, y_val = (y if y is None else y[rows] for y, rows in zip(labels, (one, one_val), strict=True))
+    few = facts(rows_of(train, one), rows_of(val, one_val), y, y_val)
+    same = {(f.kind, f.column): f for f in few}
     told = []
     for fact in known:
-        same = few.get((fact.kind, fact.column))
-        if fact.kind in BY_CHANCE and same is not None:
-            told.append(replace(fact, p_value=same.p_value, found=same.found))
-        elif fact.kind in UNSEEN and not fact.aside:
-            told.append(replace(fact, p_value=1.0, found=False))
-        elif fact.kind not in BY_CHANCE:
+        if fact.kind in BY_CHANCE and not fact.aside:
+            alike = same.get((fact.kind, fact.column))
+            p_value = alike.p_value if alike else 1.0
+            fact = replace(fact, p_value=p_value, found=bool(alike and alike.found))
+        if fact.found or fact.kind in UNSEEN:
             told.append(fact)
     return tuple(sorted(told, key=lambda fact: not fact.found))
 
 
-def _label_values(y: Any, y_val: Any, n: int, m: int) -> tuple[Any, Any]:
-    """Labels of both sides as they came, checked."""
-    if y is None and y_val is not None:
-        raise ValueError("y_val came without y; pass the training labels too")
-    train: Any = None if y is None else as_labels(y, n, "y")
-    val: Any = None if y_val is None else as_labels(y_val, m, "y_val")
-    if val is not None and (train.dtype.kind in "USO") != (val.dtype.kind in "USO"):
+def _comparable(train: Table, val: Table, known: Sequence[Finding]) -> tuple[Table, Table]:
+    """Both tables without columns that cannot be compared, validation in units of training."""
+    lost = {f.column for f in known if f.aside}
+    if not set(train.names) - lost:
+        why = " ".join(some((f.text for f in known if f.aside), 3))
         raise ValueError(
-            f"y holds {train.dtype} and y_val {val.dtype}: the same class must have the same label "
-            "in both; convert one of them"
+            f"{train.source} and {val.source} have no column that can be compared. {why}"
         )
-    return train, val
+    factor = {f.column: f.factor for f in known}
+    kept, others = {}, {}
+    for name in (name for name in train.names if name not in lost):
+        kept[name], others[name] = train.columns[name], val.columns[name]
+        if object in (kept[name].dtype, others[name].dtype):  # one of them may be empty
+            kept[name], others[name] = as_text(kept[name]), as_text(others[name])
+        elif factor.get(name, 1.0) != 1:
+            others[name] = others[name] / factor[name]
+    return replace(train, columns=kept), replace(val, columns=others)
 
 
-def _as_classes(train: Any, val: Any, samples: Sequence[TableSample | None]) -> Labels:
-    """Codes and counts of labels; counts are those of the whole file where a sample was read."""
+def _as_classes(
+    labels: list[Any], samples: Sequence[TableSample | None]
+) -> tuple[list[Ints | None], tuple[str, ...], Ints]:
+    """Codes, names and counts of labels; counts are those of the whole file where it is known."""
+    train, val = labels
     if train is None:
-        return Labels()
-    both = train if val is None else np.concatenate([train, val])
+        return [None, None], (), np.zeros((2, 0), dtype=np.int64)
+    both = train
+    if val is not None:
+        if (train.dtype.kind in "USO") != (val.dtype.kind in "USO"):
+            raise ValueError(
+                f"y holds {train.dtype} and y_val {val.dtype}: the same class must have the same "
+                "label in both; convert one of them"
+            )
+        both = np.concatenate([train, val])
     classes, code = np.unique(both, return_inverse=True)
-    most = MOST_NUMBERS if both.dtype.kind in "iuf" else MOST_CLASSES
-    if len(classes) > max(most, 0.2 * len(both)):
-        raise ValueError(
-            f"the label has {len(classes)} different values in {len(both)} rows: that is a number "
-            "and not a class; group it first, for example with pandas.cut"
-        )
+    refuse_many_classes(both, len(classes))
     sides = np.split(code.reshape(-1).astype(np.int64), [len(train)])
     counts = [
         np.bincount(side, minlength=len(classes))
@@ -212,5 +236,5 @@ def _as_classes(train: Any, val: Any, samples: Sequence[TableSample | None]) -> 
         else np.array([sample.label_counts.get(value, 0) for value in classes.tolist()])
         for side, sample in zip(sides, samples, strict=True)
     ]
-    names = tuple(map(str, classes.tolist()))
-    return Labels(sides[0], None if val is None else sides[1], names, *counts)
+    codes = [sides[0], None if val is None else sides[1]]
+    return codes, tuple(map(str, classes.tolist())), np.stack(counts)

@@ -6,18 +6,16 @@ the distribution that these come from: training rows may differ from them, and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from giw.diagnosis.findings import WEIGHTS, Finding, a_test, counted, holm, p_in_words, percent
-from giw.diagnosis.findings import short as number
+from giw.diagnosis.findings import Finding, a_test, counted, holm, p_in_words, percent, short
 from giw.diagnosis.share import binomial_interval
-from giw.diagnosis.shift_tests import FEWEST, features_test, largest_gaps, outside_test
+from giw.diagnosis.shift_tests import FEWEST, features_test, largest_gaps, outside_test, together
 from giw.estimators.limits import Reference
 from giw.support import conformal_p, nearest
 from giw.tables import as_table
@@ -41,7 +39,7 @@ class Drifted:
 
     def in_words(self) -> str:
         """``price: median 49 before, 71 now``."""
-        told = percent if self.is_share else number
+        told = percent if self.is_share else short
         what = self.feature if self.is_share else f"{self.column}: median"
         return f"{what} {told(self.before)} before, {told(self.now)} now"
 
@@ -84,21 +82,16 @@ class Drift:
 
     def summary(self) -> str:
         """What was found, in a few lines."""
-        what = "Drift" if self.found else "No drift"
+        more, share = len(self.columns) - 5, len(self.outside) / self.rows
         lines = [
-            f"{what}: {counted(self.rows, 'new row')} beside the "
+            f"{'Drift' if self.found else 'No drift'}: {counted(self.rows, 'new row')} beside the "
             f"{counted(self.compared_with, 'validation row')} of the model, "
             f"{p_in_words(self.p_value)} (alarm at {self.level:g}).",
-        ]
-        lines += [f"- {column.in_words()}" for column in self.columns[:5]]
-        lines += [f"- and {counted(len(self.columns) - 5, 'column')} more"] * (
-            len(self.columns) > 5
-        )
-        share = len(self.outside) / self.rows
-        lines.append(
+            *(f"- {column.in_words()}" for column in self.columns[:5]),
+            *[f"- and {counted(more, 'column')} more"] * (more > 0),
             f"{counted(len(self.outside), 'row')} ({percent(share)}) unlike all training and "
-            "validation rows."
-        )
+            "validation rows.",
+        ]
         if self.expected_accuracy is not None and self.left_out_accuracy is not None:
             low, high = self.expected_accuracy
             lines.append(
@@ -155,24 +148,23 @@ def drift(
     new, counts = reference.encode(table)
     old, train = reference.z[reference.is_val], reference.z[~reference.is_val]
     gone = reference.outside(table)
-    some = np.sort(generator.permutation(n)[:MOST_TESTED])
-    far, far_old = (nearest(side, train, NEIGHBOURS)[0].mean(axis=1) for side in (new[some], old))
+    new = new[np.sort(generator.permutation(n)[:MOST_TESTED])]
+    far, far_old = (nearest(side, train, NEIGHBOURS)[0].mean(axis=1) for side in (new, old))
     before = np.column_stack([old, far_old]).astype(np.float64)
-    now = np.column_stack([new[some], far]).astype(np.float64)
-    is_new = np.repeat([False, True], [m, len(some)])
-    one = np.zeros(len(is_new), dtype=np.int64)
+    now = np.column_stack([new, far]).astype(np.float64)
+    both, is_new = together(before, now)
+    one = np.zeros(len(both), dtype=np.int64)
     draws = max(1_000, round(20 / level))  # p-values small enough for the level of three tests
-    gaps = largest_gaps(np.concatenate([before, now]), is_new, one, generator, draws=draws)
-    beyond, share = conformal_p(far, far_old), float(gone.mean())
-    listed = binomial_interval(int(gone.sum()), n)
-    features = features_test(before, now, generator, single=gaps)
-    strange = outside_test(beyond, m, listed, round(share * len(some)))
-    unseen = _unseen(reference.counts[reference.is_val], counts)
-    tests = holm([t for t in (features, strange, unseen) if t is not None], level=level)
-    weight = np.array([WEIGHTS.get(t.kind, 1.0) for t in tests])
-    least = min(1.0, *(t.p_value * weight.sum() / w for t, w in zip(tests, weight, strict=True)))
-    found = any(t.found for t in tests)
-    columns = _columns(reference, gaps, before, now, level) if found else ()
+    gaps = largest_gaps(both, is_new, one, generator, draws=draws)
+    share, listed = float(gone.mean()), binomial_interval(int(gone.sum()), n)
+    asked = (
+        features_test(before, now, generator, single=gaps),
+        outside_test(conformal_p(far, far_old), m, listed, round(share * len(new))),
+        _unseen(reference.counts[reference.is_val], counts),
+    )
+    tests = [test for test in asked if test is not None]
+    corrected = holm(tests)
+    found = min(corrected) <= level
     accuracy = expected = None
     if confidence is not None and left_out is not None:
         accuracy = float(left_out[1].mean())
@@ -180,7 +172,9 @@ def drift(
         each = np.clip(accuracy + inside.mean() - left_out[0].mean(), 0, 1)
         expected = float((1 - share) * each), float((1 - share) * each + share)
     return Drift(
-        found, float(least), level, tuple(tests), columns, n, m,
+        found, min(corrected), level,
+        tuple(replace(t, found=p <= level) for t, p in zip(tests, corrected, strict=True)),
+        _columns(reference, gaps, before, now, level) if found else (), n, m,
         tuple(np.flatnonzero(gone).tolist()), accuracy, expected,
     )  # fmt: skip
 
@@ -194,7 +188,7 @@ def _unseen(old: NDArray[np.int64], new: NDArray[np.int64]) -> Finding:
     n, m = len(new), len(old)
     k, r = int((new == 0).any(axis=1).sum()), int((old == 1).any(axis=1).sum())
     p_value = float(hypergeom.sf(k - 1, n + m, n, k + r))
-    return a_test("unseen", k / n, 0.0, p_value, rows=(m, n), interval=binomial_interval(k, n))
+    return a_test("unseen", p_value, k / n, interval=binomial_interval(k, n))
 
 
 def _columns(
@@ -204,21 +198,16 @@ def _columns(
 
     The last feature is the distance to training rows, in units that need no name.
     """
-    encoder = reference.encoder
-    names: Sequence[str] = [*encoder.feature_names_, DISTANCE]
+    encoder, found = reference.encoder, {}
+    names = [*encoder.feature_names_, DISTANCE]
     columns = [*encoder.feature_columns_, DISTANCE]
     unit, center = np.r_[encoder.unit_, 1.0], np.r_[encoder.center_, 0.0]
     difference = np.abs(new.mean(axis=0) - old.mean(axis=0))
-    found: dict[str, Drifted] = {}
     for j in np.argsort(-difference, kind="stable"):
-        if p_value[j] > level or columns[j] in found:
-            continue
-        is_share = names[j] != columns[j]
-        told = [
-            round(float(np.mean(side) if is_share else np.median(side)), 6)
-            for side in (values[:, j] * unit[j] + center[j] for values in (old, new))
-        ]
-        found[columns[j]] = Drifted(
-            columns[j], names[j], float(p_value[j]), told[0], told[1], is_share
-        )
+        if p_value[j] <= level and columns[j] not in found:
+            is_share = names[j] != columns[j]
+            middle = np.mean if is_share else np.median
+            told = [round(float(middle(v[:, j] * unit[j] + center[j])), 6) for v in (old, new)]
+            of_column = columns[j], names[j], float(p_value[j]), *told, is_share
+            found[columns[j]] = Drifted(*of_column)
     return tuple(found.values())

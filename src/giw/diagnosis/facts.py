@@ -26,15 +26,11 @@ DATES = {
     "20241231": r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])",
 }
 Bools = NDArray[np.bool_]
+Labels = NDArray[Any] | None
 
 
 def facts(
-    train: Table,
-    val: Table,
-    y: NDArray[Any] | None = None,
-    y_val: NDArray[Any] | None = None,
-    *,
-    level: float = 0.01,
+    train: Table, val: Table, y: Labels = None, y_val: Labels = None, *, level: float = 0.01
 ) -> tuple[Finding, ...]:
     """Differences in kinds of values, the gravest first; those that chance explains come last.
 
@@ -49,26 +45,17 @@ def facts(
         where they are.
     """
     shared = [name for name in train.names if name in val.columns]
-    dates = {name: (name in train.dates, name in val.dates) for name in shared}
     each = level / max(len(shared), 1)
     found = [*_missing_columns(train, val, each), *_new_classes(y, y_val)]
     for name in shared:
-        columns = train.columns[name], val.columns[name]
-        found += _of_column(name, *columns, each, dates[name])
+        dates = name in train.dates, name in val.dates
+        found += _of_column(name, train.columns[name], val.columns[name], each, dates)
     found += _duplicates(train, val, shared, level)
-    sides = [train.columns[name] for name in shared]
-    of_text = sum(column.dtype == object for column in sides) + (y is not None)
-    questions = {"new class": of_text, "new category": of_text}
-    questions |= dict.fromkeys(("newly missing", "constant"), len(shared))
-    found = [
-        replace(f, found=f.p_value * questions[f.kind] <= level) if f.kind in questions else f
-        for f in found
-    ]
-
-    def gravity(fact: Finding) -> tuple[bool, int, int]:
-        return not fact.found, FACTS.index(fact.kind), -fact.val_rows
-
-    return tuple(sorted(found, key=gravity))
+    questions = dict.fromkeys(("newly missing", "constant"), len(shared)) | {"new class": 1}
+    questions["new category"] = sum(train.columns[name].dtype == object for name in shared)
+    found = [replace(f, found=f.p_value * questions.get(f.kind, 0) <= level) for f in found]
+    found.sort(key=lambda f: (not f.found, FACTS.index(f.kind), -len(f.rows)))
+    return tuple(found)
 
 
 def all_by_chance(k: int, n: int, m: int) -> float:
@@ -100,30 +87,19 @@ def new_by_chance(train: Sequence[Any], val: Sequence[Any]) -> tuple[float, floa
     return expected, float(np.clip(1 - chance.sum(), 0, 1)) if seen else 1.0
 
 
-def date_format(words: NDArray[Any]) -> str:
-    """The way of writing dates that nine values in ten follow, or nothing."""
-    some = words[:: max(1, len(words) // 1000)]
-    for example, pattern in DATES.items():
-        hits = sum(bool(re.fullmatch(pattern, str(word).strip())) for word in some)
-        if hits >= 0.9 * len(some) and not (example.isdigit() and not is_number(str(some[0]))):
-            return example
-    return ""
-
-
-def _whole(kind: str, name: str, text: str, **more: Any) -> Finding:
+def _whole(
+    kind: str, column: str, text: str, rows: Bools | tuple[()] = (), *, aside: bool = True,
+    factor: float = 1.0,
+) -> Finding:  # fmt: skip
     """A fact of a whole column, which is left out of the comparison if not said otherwise."""
-    return Finding(kind, name, text, found=True, **{"aside": True, **more})
+    places = tuple(np.flatnonzero(rows).tolist())
+    return Finding(kind, column, text, found=True, rows=places, aside=aside, factor=factor)
 
 
 def _of_rows(
-    kind: str,
-    column: str | None,
-    text: str,
-    rows: Bools,
-    p_value: float,
-    expected: float = 0.0,
+    kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0,
     aside: bool = False,
-) -> Finding:
+) -> Finding:  # fmt: skip
     """A fact of some validation rows, with what chance has to do with it.
 
     ``…`` in the text becomes how many rows these are.
@@ -131,10 +107,9 @@ def _of_rows(
     text = text.replace("…", f"{int(rows.sum()):,} of {len(rows):,} validation rows")
     if expected >= 0.1:
         text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
-    return Finding(
-        kind, column, f"{text}.", p_value, True, float(rows.mean()), val_rows=int(rows.sum()),
-        rows=tuple(np.flatnonzero(rows).tolist()), expected=expected, aside=aside,
-    )  # fmt: skip
+    places = tuple(np.flatnonzero(rows).tolist())
+    share = float(rows.mean())
+    return Finding(kind, column, f"{text}.", p_value, effect=share, rows=places, aside=aside)
 
 
 def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding]:
@@ -142,6 +117,7 @@ def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding
     tables, sides = (train, val), ("training", "validation")
     for name in dict.fromkeys([*train.names, *val.names]):
         has = [name in table.columns for table in tables]
+        what = "empty" if all(has) else "not"
         if all(has):
             there = [int((~missing_in(table.columns[name])).sum()) for table in tables]
             has, sizes = [count > 0 for count in there], (len(train), len(val))
@@ -149,12 +125,11 @@ def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding
             if all(has) or all_by_chance(sum(there), sizes[at], sizes[1 - at]) > level:
                 continue
         here, gone = sides if has[0] else sides[::-1]
-        what = "empty" if name in train.columns and name in val.columns else "not"
         text = f"Column {name!r} is in the {here} table and {what} in the {gone} table."
         yield _whole("missing column", name, text)
 
 
-def _new_classes(y: NDArray[Any] | None, y_val: NDArray[Any] | None) -> Iterator[Finding]:
+def _new_classes(y: Labels, y_val: Labels) -> Iterator[Finding]:
     if y is None or y_val is None:
         return
     expected, p_value = new_by_chance(y.tolist(), y_val.tolist())
@@ -168,11 +143,13 @@ def _of_column(
 ) -> Iterator[Finding]:
     gone, val_gone = missing_in(train), missing_in(val)
     there, val_there = train[~gone], val[~val_gone]
-    if not len(there) or not len(val_there) or _infinite(there) or _infinite(val_there):
+    infinite = any(c.dtype != object and np.isinf(c).any() for c in (there, val_there))
+    if not len(there) or not len(val_there) or infinite:
         return  # of infinite numbers the encoder says what is wrong
+    column = f"Column {name!r}"
     if val_gone.any() and not gone.any():
         p_value = all_by_chance(int(val_gone.sum()), len(train), len(val))
-        text = f"Column {name!r} is missing in … and in no training row"
+        text = f"{column} is missing in … and in no training row"
         yield _of_rows("newly missing", name, text, val_gone, p_value)
     formats = [
         "2024-12-31" if is_date else date_format(side) if side.dtype == object else ""
@@ -183,7 +160,7 @@ def _of_column(
         yield _whole("date format", name, f"{text}{formats[1]} in validation.")
     elif (train.dtype == object) != (val.dtype == object) and not _same_codes(train, val):
         words, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
-        text = f"Column {name!r} holds text in the {words} table and numbers in the {number} table"
+        text = f"{column} holds text in the {words} table and numbers in the {number} table"
         yield _whole("type", name, f"{text}, and is compared no further.")
     elif train.dtype == object and val.dtype != object:
         yield from _of_column(name, train, as_text(val), level, dates)
@@ -191,26 +168,32 @@ def _of_column(
         rows = ~val_gone & (val != there[0])
         value = there[0] if train.dtype == object else f"{there[0]:g}"
         p_value = all_by_chance(int(rows.sum()), len(there), len(val_there))
-        text = f"Column {name!r} is {value} in every training row and differs in …"
+        text = f"{column} is {value} in every training row and differs in …"
         # where it tells the two tables apart, nothing else could be compared
-        aside = bool(rows.all())
-        yield _of_rows("constant", name, text, rows, p_value, aside=aside)
+        yield _of_rows("constant", name, text, rows, p_value, aside=bool(rows.all()))
     elif train.dtype == object and formats[0]:
-        yield _timestamp(name, "dates", np.zeros(len(val), dtype=bool), aside=True)
+        text = f"{column} holds dates: later rows will have others than training."
+        yield _whole("timestamp", name, text)
     elif train.dtype == object:
         yield from _of_text(name, there.astype(str), val, val_gone)
     else:
         yield from _of_numbers(name, there, val, val_gone, level, all(dates))
 
 
+def date_format(words: NDArray[Any]) -> str:
+    """The way of writing dates that nine values in ten follow, or nothing."""
+    some = words[:: max(1, len(words) // 1000)]
+    for example, pattern in DATES.items():
+        hits = sum(bool(re.fullmatch(pattern, str(word).strip())) for word in some)
+        if hits >= 0.9 * len(some) and not (example.isdigit() and not is_number(str(some[0]))):
+            return example
+    return ""
+
+
 def _same_codes(train: Column, val: Column) -> bool:
     """Whether numbers in validation are codes that training writes as text, among other words."""
     known = set(train.tolist()) - {None}
     return train.dtype == object and not known.isdisjoint(as_text(val).tolist())
-
-
-def _infinite(column: Column) -> bool:
-    return column.dtype != object and bool(np.isinf(column).any())
 
 
 def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Finding]:
@@ -222,49 +205,43 @@ def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> It
     if fresh.any():
         new = [word for word, _ in Counter(val[fresh].tolist()).most_common()]
         shown = ", ".join(map(repr, new[:3])) + " and others" * (len(new) > 3)
-        noun = f"Category {shown}" if len(new) == 1 else f"{len(new)} categories ({shown})"
-        text = f"{noun} of column {name!r} {'is' if len(new) == 1 else 'are'} in … and in no "
+        what = f"Category {shown} of column {name!r} is"
+        if len(new) > 1:
+            what = f"{len(new)} categories ({shown}) of column {name!r} are"
         expected, p_value = new_by_chance(train.tolist(), val[~val_gone].tolist())
-        yield _of_rows("new category", name, f"{text}training row", fresh, p_value, expected)
+        text = f"{what} in … and in no training row"
+        yield _of_rows("new category", name, text, fresh, p_value, expected)
 
 
 def _of_numbers(
     name: str, train: Column, val: Column, val_gone: Bools, level: float, dates: bool
 ) -> Iterator[Finding]:
-    there = val[~val_gone]
+    there, column = val[~val_gone], f"Column {name!r}"
     both = np.concatenate([train, there])
     whole, span = len(train) >= 20 and bool(np.all(both == np.rint(both))), float(np.ptp(both))
     seconds = any(unit < both.min() and both.max() < 2 * unit for unit in (1e9, 1e12))
     digits = both.max() < 1e18 and date_format(train.astype(np.int64).astype(str))
     out, chance = _beyond(train, val, level)
-    if dates or (whole and (seconds or digits)):
-        what = "dates" if dates else "moments in time"
-        yield _timestamp(name, what, out, aside=bool(out.any()))
-        return
     # whole numbers at random would repeat: that n do not has a chance of exp(-n² / 2 span)
     names = all(len(np.unique(side)) == len(side) for side in (train, there))
-    if whole and names and np.exp(-(len(train) ** 2 + len(there) ** 2) / 2 / max(span, 1)) < level:
+    names &= np.exp(-(len(train) ** 2 + len(there) ** 2) / 2 / max(span, 1)) < level
+    if dates or (whole and (seconds or digits)):
+        told = "later rows will have others than training"
+        if out.any():
+            told = f"{int(out.sum()):,} of {len(out):,} validation rows have others than training "
+            told += "can have"
+        text = f"{column} holds {'dates' if dates else 'moments in time'}: {told}."
+        yield _whole("timestamp", name, text, out, aside=bool(out.any()))
+    elif whole and names:
         yield _identifier(name, "another whole number in every row")
-        return
-    power = _power_of_ten(train, there, level)
-    if power:
-        size = "larger" if power > 0 else "smaller"
-        text = f"Column {name!r} is {10 ** abs(power):,} times {size}"
-        text += " in validation than in training, and alike otherwise: another unit"
+    elif power := _power_of_ten(train, there, level):
+        text = f"{column} is {10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} in "
+        text += "validation than in training, and alike otherwise: another unit"
         text += ", or percent and shares" * (abs(power) == 2)
-        yield _whole("unit", name, f"{text}.", factor=10.0**power, aside=False)
+        yield _whole("unit", name, f"{text}.", aside=False, factor=10.0**power)
     elif out.any():
-        text = f"Column {name!r} lies outside the range of training ({train.min():g} to "
-        yield _of_rows("range", name, f"{text}{train.max():g}) in …", out, chance)
-
-
-def _timestamp(name: str, what: str, out: Bools, aside: bool) -> Finding:
-    rows = tuple(np.flatnonzero(out).tolist())
-    told = "later rows will have others than training"
-    if rows:
-        told = f"{len(rows):,} of {len(out):,} validation rows have others than training can have"
-    text = f"Column {name!r} holds {what}: {told}."
-    return _whole("timestamp", name, text, rows=rows, val_rows=len(rows), aside=aside)
+        text = f"{column} lies outside the range of training ({train.min():g} to {train.max():g})"
+        yield _of_rows("range", name, f"{text} in …", out, chance)
 
 
 def _identifier(name: str, what: str) -> Finding:
@@ -274,10 +251,10 @@ def _identifier(name: str, what: str) -> Finding:
 
 def _power_of_ten(train: Column, val: Column, level: float) -> int:
     """The power of ten that makes two unlike columns alike, or 0."""
-    raw = ks_2samp(train, val)
+    raw = ks_2samp(train, val, method="asymp")  # the exact one warns where it gives up
     if raw.pvalue > level or raw.statistic < 0.5 or len(np.unique(train)) < 5:
         return 0
-    scaled = {power: ks_2samp(train * 10.0**power, val) for power in FACTORS}
+    scaled = {k: ks_2samp(train * 10.0**k, val, method="asymp") for k in FACTORS}
     best = min(scaled, key=lambda power: scaled[power].statistic)
     alike = scaled[best].statistic <= 0.5 * raw.statistic and scaled[best].pvalue >= level
     return best if alike else 0
@@ -297,16 +274,13 @@ def _beyond(train: Column, val: Column, level: float) -> tuple[Bools, float]:
 
 def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Iterator[Finding]:
     old, new = (_row_keys(table, names) for table in (train, val))
-    also = np.isin(new, old)
+    also, n, m = np.isin(new, old), len(train), len(val)
     # where few values differ rows repeat by nature, and training rows have copies of each other
-    _, place, count = np.unique(old, return_inverse=True, return_counts=True)
-    twins, k = int((count[place.reshape(-1)] > 1).sum()), int(also.sum())
-    n, m = len(train), len(val)
+    twins, k = int(pd.Series(old).duplicated(keep=False).sum()), int(also.sum())
     p_value = float(hypergeom.sf(k - 1, n + m, k + twins, m))  # Fisher's exact test
     if k and p_value < level:
         text = "… are training rows too (all columns are equal): they say nothing of new rows"
-        fact = _of_rows("duplicates", None, text, also, p_value)
-        yield replace(fact, train_rows=int(np.isin(old, new).sum()))
+        yield _of_rows("duplicates", None, text, also, p_value)
 
 
 def _row_keys(table: Table, names: Sequence[str]) -> NDArray[np.uint64]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-NBSP = "\u00a0"  # a number and its unit stay on one line
 FACTS = (
     "missing column", "type", "date format", "unit", "timestamp", "new class", "new category",
     "newly missing", "constant", "range", "duplicates", "identifier",
@@ -15,11 +14,11 @@ FACTS = (
 REPAIR = FACTS[:4]  # to be seen to before anything else is compared
 UNSEEN = FACTS[5:9]
 QUESTIONS = {
-    "outside": "do rows lie outside the training data?",
-    "covariate": "do the features look different?",
-    "class prior": "do class shares differ?",
-    "within class": "do the features look different within a class?",
-    "label": "do equal features get other labels?",
+    "outside": "Do rows lie outside the training data?",
+    "covariate": "Do the features look different?",
+    "class prior": "Do class shares differ?",
+    "within class": "Do the features look different within a class?",
+    "label": "Do equal features get other labels?",
 }
 WEIGHTS = {"outside": 0.5}  # of the joint error: rows outside show in the features too
 LEVEL = 0.03  # of the questions together; facts have the rest of 5 %
@@ -50,12 +49,8 @@ class Finding:
         least about this share would have to be exchanged or relabelled.
     interval : tuple of two floats
         95 % interval of ``effect`` of a test.
-    val_rows, train_rows : int
-        Rows of each side that show a fact, or were tested.
     rows : tuple of int
         The validation rows of a fact, from 0.
-    expected : float
-        Rows that chance puts there, of an unseen class or category.
     factor : float
         By which validation is larger, of another unit.
     aside : bool
@@ -69,10 +64,7 @@ class Finding:
     found: bool = False
     effect: float = 0.0
     interval: tuple[float, float] = (0.0, 1.0)
-    val_rows: int = 0
-    train_rows: int = 0
     rows: tuple[int, ...] = ()
-    expected: float = 0.0
     factor: float = 1.0
     aside: bool = False
 
@@ -90,59 +82,83 @@ class Finding:
     def to_repair(self) -> bool:
         """Whether the column needs care before tables are compared or a model is fitted."""
         if self.kind in ("timestamp", "constant"):
-            return self.aside and self.val_rows > 0
+            return self.aside and bool(self.rows)
         return self.kind in REPAIR
 
 
+@dataclass(frozen=True)
+class ListedRow:
+    """A validation row outside the training support, or a training row likely to be mislabelled.
+
+    Attributes
+    ----------
+    table : {"validation", "training"}
+    row, line : int
+        Its place in the table, from 0, and as a spreadsheet counts it: names are in line 1.
+    p_value : float or None
+        Of a row outside: how often a training row is as far from the others as this one.
+    column, value : str
+        What did it, and what stands there.
+    label, likely : str or None
+        Its label, and the likelier one where that label is likely wrong.
+    probability : float or None
+        Of the likelier label.
+    text : str
+        Why it is listed.
+    columns : tuple of str
+        All columns that did it, the strongest first.
+    """
+
+    table: str
+    row: int
+    line: int
+    p_value: float | None
+    column: str
+    value: str
+    label: str | None
+    likely: str | None
+    probability: float | None
+    text: str
+    columns: tuple[str, ...] = ()
+
+
 def a_test(
-    kind: str,
-    effect: float,
-    error: float,
-    p_value: float,
-    *,
-    rows: tuple[int, int] = (0, 0),
+    kind: str, p_value: float, effect: float, error: float = 0.0,
     interval: tuple[float, float] | None = None,
-) -> Finding:
+) -> Finding:  # fmt: skip
     """The answer of a test with a normal interval, unless one is given, between 0 and 1."""
     bounds = interval or (effect - 1.96 * error, effect + 1.96 * error)
-    effect, low, high, p = (float(np.clip(v, 0, 1)) for v in (effect, *bounds, p_value))
-    n, m = rows
-    return Finding(
-        kind, p_value=p, effect=effect, interval=(low, high), val_rows=m, train_rows=n
-    )  # fmt: skip
+    p, effect, low, high = (float(np.clip(v, 0, 1)) for v in (p_value, effect, *bounds))
+    return Finding(kind, p_value=p, effect=effect, interval=(low, high))
 
 
-def holm(tests: Sequence[Finding], *, level: float = LEVEL) -> list[Finding]:
-    """Mark what is found, at a joint error of ``level`` (Holm's step-down procedure, weighted)."""
+def holm(tests: Sequence[Finding]) -> list[float]:
+    """P-values corrected for the number of questions (Holm's step-down procedure, weighted)."""
     weight = np.array([WEIGHTS.get(test.kind, 1.0) for test in tests])
-    left = weight.sum()
-    result = list(tests)
-    for j in np.argsort([test.p_value for test in tests] / weight, kind="stable"):
-        if tests[j].p_value > level * weight[j] / left:
-            break
-        result[j] = replace(tests[j], found=True)
-        left -= weight[j]
-    return result
+    alone = np.array([test.p_value for test in tests]) / weight
+    order = np.argsort(alone, kind="stable")
+    left = np.cumsum(weight[order][::-1])[::-1]  # of this question and all after it
+    corrected = np.empty(len(tests))
+    corrected[order] = np.minimum(np.maximum.accumulate(alone[order] * left), 1)
+    return corrected.tolist()
 
 
-def in_words(test: Finding) -> Finding:
-    """The test with its sentence."""
-    question, (low, high) = QUESTIONS[test.kind], test.interval
-    least = "at least " * (test.kind != "outside")
+def answered(test: Finding, found: bool) -> Finding:
+    """The test with its answer in words."""
+    least, (low, high) = "at least " * (test.kind != "outside"), test.interval
     size = f"Yes, {least}{percent(test.effect)} of rows ({percent(low)} to {percent(high)})"
-    told = f"{question[0].upper()}{question[1:]} {size if test.found else 'Not shown'}"
-    return replace(test, text=f"{told}, {p_in_words(test.p_value)}.")
+    text = f"{QUESTIONS[test.kind]} {size if found else 'Not shown'}, {p_in_words(test.p_value)}."
+    return replace(test, found=found, text=text)
 
 
 def p_in_words(p_value: float) -> str:
     """``p = 0.03`` or ``p < 0.001``."""
-    told = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
-    return told.replace(" ", NBSP)
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
 def percent(share: float) -> str:
     """``12 %``; a share that rounds to nothing is still told from none."""
-    return f"under 1{NBSP}%" if 0 < share < 0.01 else f"{100 * share:.0f}{NBSP}%"
+    return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def short(value: float) -> str:

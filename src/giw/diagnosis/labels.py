@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +12,70 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing as rows_at
 
-from giw.diagnosis.findings import Finding, a_test, percent
-from giw.diagnosis.membership import BLOCKS
-from giw.diagnosis.shift_tests import AT_A_TIME, DRAWS, FEWEST
+from giw.diagnosis.data import Side
+from giw.diagnosis.findings import Finding, ListedRow, a_test, percent
+from giw.diagnosis.shift_tests import AT_A_TIME, BLOCKS, DRAWS, FEWEST, together
 from giw.support.scores import row_key, rows_repeat_by_nature
 
-FOLDS = 5  # models of training labels, each without one part of the rows
 CLEAR = 0.5  # lead in probability of another label that makes a row a suspect
 MOST_ODDS = 20.0  # a training row counts for at most so many in the size of the effect
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+class OfLabels(NamedTuple):
+    """What labels say; the surprise of a row is one minus the probability of its label."""
+
+    surprise: tuple[Floats, Floats]  # (n, 1), (m, 1), or (n, 0), (m, 0) where none is known
+    test: Finding | None = None
+    suspects: tuple[ListedRow, ...] = ()
+    cost: Cost | None = None
+
+
+def ask_of_labels(
+    train: Side,
+    val: Side,
+    z: tuple[Floats, Floats],  # (n, d), (m, d)
+    inside: Bools,  # (m,)
+    odds: tuple[Floats, Floats],  # (n,), (m inside,) of being a validation row
+    classes: tuple[str, ...],
+    user: tuple[Any, ...] | None,  # a model, and X, y, X_val, y_val as they came
+    generator: np.random.Generator,
+) -> OfLabels:
+    """Cross-fit labels of training rows and ask all that can be asked of them.
+
+    Only validation rows inside the training support take part in the test: elsewhere training has
+    no labels to compare with.
+    """
+    if train.y is None or val.y is None or len(np.unique(train.y)) < 2:
+        return OfLabels((np.zeros((len(train), 0)), np.zeros((len(val), 0))))
+    fitted = cross_fit(z[0], train.y, z[1], classes=len(classes), generator=generator)
+    p, (y, is_val) = np.concatenate([fitted.train, fitted.own]), together(train.y, val.y)
+    surprise, wrong = 1 - p[np.arange(len(y)), y][:, None], fitted.wrong(train.y, val.y)
+    loss = wrong if user is None else wrong_by(user, train.row, val.row, fitted.fold)
+    test, cost = None, None
+    if min(len(train), inside.sum()) >= FEWEST:
+        used = np.concatenate([np.ones(len(train), dtype=bool), inside])
+        features, is_val = np.concatenate(z)[used], is_val[used]
+        f = np.column_stack([np.concatenate(wrong), np.concatenate(loss)])[used]
+        hoped = expected_of(features, f, generator, ~is_val)
+        # Rows of both sides say what surprise to expect, so that it does not depend on the side.
+        # Sureness comes first: where training rows are few the models of different rows differ,
+        # each less sure of the very rows that it lacks.
+        left = surprise[used]
+        for known in (np.stack([p.max(axis=1), np.square(p).sum(axis=1)], axis=1)[used], features):
+            left = left - expected_of(known, left, generator)
+        left = np.column_stack([left, f[:, 0] - hoped[:, 0]])
+        test = label_test(np.concatenate(odds), is_val, left, generator)
+        name = "A forest" if user is None else type(user[0]).__name__
+        cost = cost_of_shift(loss, hoped[:, 1], odds[0], inside, generator, model=name)
+    suspects = suspects_among(fitted.train, train.y, classes, train.row)
+    n = len(train)
+    return OfLabels((surprise[:n], surprise[n:]), test, suspects, cost)
+
+
+# Models that have not seen the row ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,38 +95,23 @@ class CrossFitted:
     val: Floats
     fold: Ints
 
-    def surprise(self, label_train: Ints, label_val: Ints) -> tuple[Floats, Floats]:
-        """One minus the probability of the row's own label, (n,) and (m,).
+    @property
+    def own(self) -> Floats:
+        """Of validation rows by one model each, (m, c).
 
-        Each row is judged by one model. The mean of all that have not seen a validation row would
-        have less noise than the one that has not seen a training row.
+        The mean of all would have less noise than the one that has not seen a training row.
         """
-        train, val = np.arange(len(label_train)), np.arange(len(label_val))
-        model = val % len(self.val)
-        return 1 - self.train[train, label_train], 1 - self.val[model, val, label_val]
+        row = np.arange(self.val.shape[1])
+        return np.asarray(self.val[row % len(self.val), row])
 
-    def sureness(self) -> tuple[Floats, Floats]:
-        """The largest probability and the sum of all squared, by that model, (n, 2) and (m, 2)."""
-        val = np.arange(self.val.shape[1])
-        train, own = (
-            np.stack([p.max(axis=1), np.square(p).sum(axis=1)], axis=1)
-            for p in (self.train, self.val[val % len(self.val), val])
-        )
-        return train, own
-
-    def wrong(self, label_train: Ints, label_val: Ints) -> tuple[Floats, Floats]:
+    def wrong(self, y: Ints, y_val: Ints) -> tuple[Floats, Floats]:
         """Whether the likeliest label is another, (n,) and, on average over the models, (m,)."""
         train, val = self.train.argmax(axis=1), self.val.argmax(axis=2)  # (n,), (folds, m)
-        return (train != label_train).astype(float), (val != label_val).mean(axis=0)
+        return (train != y).astype(float), (val != y_val).mean(axis=0)
 
 
 def cross_fit(
-    z_train: Floats,
-    label_train: Ints,
-    z_val: Floats,
-    *,
-    classes: int,
-    generator: np.random.Generator,
+    z_train: Floats, y: Ints, z_val: Floats, *, classes: int, generator: np.random.Generator
 ) -> CrossFitted:
     """Fit forests to training labels, each without one fold, and predict what it has not seen.
 
@@ -82,14 +119,14 @@ def cross_fit(
     """
     order = generator.permutation(len(z_train))
     fold = np.empty(len(z_train), dtype=np.int64)
-    fold[order[np.argsort(label_train[order], kind="stable")]] = np.arange(len(order)) % FOLDS
+    fold[order[np.argsort(y[order], kind="stable")]] = np.arange(len(order)) % BLOCKS
     train = np.zeros((len(z_train), classes))
-    val = np.zeros((FOLDS, len(z_val), classes))
-    for number in range(FOLDS):
+    val = np.zeros((BLOCKS, len(z_val), classes))
+    for number in range(BLOCKS):
         rest, rows = fold != number, fold == number
         seed = int(generator.integers(2**31))
         forest = ExtraTreesClassifier(40, min_samples_leaf=3, max_depth=20, random_state=seed)
-        forest.fit(z_train[rest], label_train[rest])
+        forest.fit(z_train[rest], y[rest])
         if rows.any():
             train[np.ix_(rows, forest.classes_)] = forest.predict_proba(z_train[rows])
         if len(z_val):
@@ -100,11 +137,9 @@ def cross_fit(
     return CrossFitted(train, val, fold)
 
 
-def wrong_by(
-    model: Any, X: Any, y: Any, X_val: Any, y_val: Any, rows: tuple[Ints, Ints], fold: Ints
-) -> tuple[Floats, Floats]:
+def wrong_by(user: tuple[Any, ...], old: Ints, new: Ints, fold: Ints) -> tuple[Floats, Floats]:
     """What copies of a user's model, each fitted without one fold, get wrong, as 0 or 1."""
-    old, new = rows
+    model, X, y, X_val, y_val = user
     wrong, wrong_val = np.zeros(len(old)), np.zeros(len(new))
     (labels, labels_val), X_new = (np.asarray(side) for side in (y, y_val)), rows_at(X_val, new)
     for number in np.unique(fold):
@@ -132,17 +167,15 @@ def twins(z_train: Floats, z_val: Floats) -> Ints:
 
 
 def label_test(
-    odds: tuple[Floats, Floats],
-    left: tuple[Floats, Floats],
-    generator: np.random.Generator,
-) -> Finding | None:
+    odds: Floats, is_val: Bools, left: Floats, generator: np.random.Generator
+) -> Finding:
     r"""Are labels more, or less, surprising than those of training rows with the same features?
 
     The surprise f of a row is one minus the probability of its label, by a model of *other*
     training rows; whether that model is wrong is a second f, which sees exchanged labels better
     where the model is unsure. With :math:`d = 1` for validation rows and 0 for training rows,
-    :math:`\hat e(x)` the chance of being a validation row, from ``odds``, and :math:`\hat\mu(x)`
-    a regression of f on the features, the test takes the larger of the two
+    :math:`\hat e(x)` the chance of being a validation row, from ``odds`` (N,), and ``left`` (N, 2)
+    what a regression :math:`\hat\mu(x)` leaves of either f, the test takes the larger of the two
 
     .. math:: T = \Big|\sum_i (d_i - \hat e_i) (f_i - \hat\mu_i)\Big| \Big/
               \Big(\sum_i \hat e_i (1 - \hat e_i) (f_i - \hat\mu_i)^2\Big)^{1/2} .
@@ -150,37 +183,21 @@ def label_test(
     If equal features get equal labels, a row's label says nothing about which side it is from.
     Then the sums have mean zero if either estimate is right [1]_, and the sides can be redrawn
     from the features alone, :math:`d^*_i \sim {\rm Bernoulli}(\hat e(x_i))`: the p-value is the
-    share of redrawn sides that give a T at least as large [2]_. No variance is estimated, and the
-    few validation rows, whose surprises are mostly small and seldom large, need not be many enough
-    for a normal distribution.
+    share of redrawn sides that give a T at least as large [2]_.
 
     How much has shifted is told by what is wrong, as the mean over validation rows less that of
-    training rows weighted to have their features, both after the regression. Only rows inside the
-    training support belong here: elsewhere training has no labels to compare with.
-
-    Parameters
-    ----------
-    odds : arrays of shape (n,) and (m,)
-    left : arrays of shape (n, 2) and (m, 2)
-        What the regression leaves of the surprise, and of whether a label is wrong.
-    generator : numpy generator
+    training rows weighted to have their features, both after the regression.
 
     References
     ----------
     .. [1] Shah and Peters, Annals of Statistics 48:1514-1538, 2020.
     .. [2] Candès, Fan, Janson and Lv, JRSS B 80:551-577, 2018.
     """
-    (n, _), (m, _) = (side.shape for side in left)
-    if min(n, m) < FEWEST:
-        return None
-    is_val = np.repeat([0.0, 1.0], [n, m])
-    chance = calibrated(np.concatenate(odds), is_val)
-    p_value = redrawn_p_value(is_val, chance, np.concatenate(left), generator)
-    (there, here), share = (side[:, 1] for side in left), shares(odds[0])
+    p_value = redrawn_p_value(is_val, calibrated(odds, is_val), left, generator)
+    share, there, here = shares(odds[~is_val]), left[~is_val, 1], left[is_val, 1]
     base = float(share @ there)
-    effect = abs(float(here.mean()) - base)
-    error = np.sqrt(here.var(ddof=1) / m + np.sum(np.square(share * (there - base))))
-    return a_test("label", effect, float(error), p_value, rows=(n, m))
+    error = np.sqrt(here.var(ddof=1) / len(here) + np.sum(np.square(share * (there - base))))
+    return a_test("label", p_value, abs(float(here.mean()) - base), float(error))
 
 
 def shares(odds: Floats) -> Floats:
@@ -189,25 +206,23 @@ def shares(odds: Floats) -> Floats:
     return share / share.sum()
 
 
-def calibrated(odds: Floats, is_val: Floats) -> Floats:
+def calibrated(odds: Floats, is_val: Bools) -> Floats:
     """Chances of being a validation row: logistic in the log odds, never falling in them, (n,).
 
     Odds of a model that learnt noise are too far from even; asked about rows that it has not seen,
     the slope tells by how much. Where it is not above zero, all rows have the same chance.
     """
     log_odds = np.log(odds)
-    constant = np.full(len(is_val), is_val.mean())
-    if np.ptp(log_odds) < 1e-9:
-        return constant
-    scaled = ((log_odds - log_odds.mean()) / log_odds.std())[:, None]
-    rule = LogisticRegression(C=10.0).fit(scaled, is_val)
-    if rule.coef_[0, 0] <= 0:
-        return constant
-    return np.asarray(rule.predict_proba(scaled)[:, 1], dtype=np.float64)
+    if np.ptp(log_odds) >= 1e-9:
+        scaled = ((log_odds - log_odds.mean()) / log_odds.std())[:, None]
+        rule = LogisticRegression(C=10.0).fit(scaled, is_val)
+        if rule.coef_[0, 0] > 0:
+            return np.asarray(rule.predict_proba(scaled)[:, 1], dtype=np.float64)
+    return np.full(len(is_val), is_val.mean())
 
 
 def redrawn_p_value(
-    is_val: Floats, chance: Floats, left: Floats, generator: np.random.Generator
+    is_val: Bools, chance: Floats, left: Floats, generator: np.random.Generator
 ) -> float:
     """Share of redrawn memberships that go with a column of ``left`` (N, k) at least as closely.
 
@@ -228,40 +243,22 @@ def expected_of(
     z: Floats,  # (N, d)
     f: Floats,  # (N, k)
     generator: np.random.Generator,
-    learn: Bools | None = None,  # (N,)
+    learn: Bools | bool = True,  # (N,)
 ) -> Floats:  # (N, k)
-    """What rows with the same features have, by other rows; of those in ``learn``, if given."""
+    """What rows with the same features have, by other rows; of those in ``learn``."""
     block = generator.permutation(len(z)) % BLOCKS
     expected = np.empty(f.shape)
     tried = min(1.0, max(0.3, 10 / z.shape[1]))  # of few features all, or trees are too coarse
     for number in range(BLOCKS):
-        rest = (block != number) & (True if learn is None else learn)
+        rest, rows = (block != number) & learn, block == number
         # a least size of leaves would make these trees give up: they try one random cut per feature
         forest = ExtraTreesRegressor(
             30, min_samples_split=10, max_depth=14, max_features=tried,
             random_state=int(generator.integers(2**31)),
         ).fit(z[rest], f[rest].squeeze())  # fmt: skip
-        if (block == number).any():
-            expected[block == number] = forest.predict(z[block == number]).reshape(-1, f.shape[1])
+        if rows.any():
+            expected[rows] = forest.predict(z[rows]).reshape(-1, f.shape[1])
     return expected
-
-
-def unexplained(
-    z: Floats,  # (N, d)
-    sure: Floats,  # (N, 2)
-    surprise: Floats,  # (N,)
-    generator: np.random.Generator,
-) -> Floats:  # (N,)
-    """What is left of the surprise after the models' own sureness and the features.
-
-    Rows of both sides say what to expect, so that it does not depend on which side a row is from.
-    Sureness comes first: where training rows are few the models of different rows differ, each
-    less sure of the very rows that it lacks.
-    """
-    left = surprise[:, None]
-    for features in (sure, z):
-        left = left - expected_of(features, left, generator)
-    return left[:, 0]
 
 
 # What it costs ------------------------------------------------------------------------------------
@@ -290,7 +287,7 @@ class Cost:
 
 def cost_of_shift(
     loss: tuple[Floats, Floats],  # (n,), (m,)
-    expected: tuple[Floats, Floats],  # (n,), (m inside,)
+    expected: Floats,  # (n + m inside,)
     odds: Floats,  # (n,)
     inside: Bools,  # (m,)
     generator: np.random.Generator,
@@ -314,17 +311,15 @@ def cost_of_shift(
     .. [1] Cai, Namkoong and Yadlowsky, Diagnosing model performance under distribution shift, 2023.
     """
     n, m = (len(side) for side in loss)
-    there = shares(odds) * n * (loss[0] - expected[0])  # (n,)
+    share = shares(odds)
+    there = share * (loss[0] - expected[:n])  # (n,)
     hoped = np.zeros(m)
-    hoped[inside] = expected[1]
+    hoped[inside] = expected[n:]
 
     def parts(counts: Floats, counts_val: Floats) -> Floats:  # (draws, n), (draws, m) → (3, draws)
-        weight, base = counts @ shares(odds) * n, counts @ loss[0] / n
-        correction = counts @ there / np.maximum(weight, 1e-12)
-        within = counts_val @ inside
-        a = within * correction + counts_val @ hoped
-        here = counts_val @ (loss[1] * inside)
-        outside = counts_val @ (loss[1] * ~inside)
+        base, within = counts @ loss[0] / n, counts_val @ inside
+        a = within * (counts @ there) / np.maximum(counts @ share, 1e-12) + counts_val @ hoped
+        here, outside = (counts_val @ (loss[1] * side) for side in (inside, ~inside))
         return np.stack([a - within * base, here - a, outside - (m - within) * base]) / m
 
     told = parts(np.ones((1, n)), np.ones((1, m)))[:, 0]
@@ -332,66 +327,25 @@ def cost_of_shift(
         parts(*(generator.multinomial(k, np.full(k, 1 / k), 100).astype(float) for k in (n, m)))
         for _ in range(draws // 100)
     ], axis=1)  # fmt: skip
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
-    named = zip(("covariate", "concept", "outside"), told, low, high, strict=True)
-    rows = tuple((name, float(v), float(a), float(b)) for name, v, a, b in named)
-    return Cost(model, float(loss[0].mean()), float(loss[1].mean()), rows)
+    ends = np.quantile(drawn, [0.025, 0.975], axis=1)
+    named = zip(("covariate", "concept", "outside"), *np.stack([told, *ends]).tolist(), strict=True)
+    return Cost(model, float(loss[0].mean()), float(loss[1].mean()), tuple(named))
 
 
 # Which training labels are wrong? -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ListedRow:
-    """A validation row outside the training support, or a training row likely to be mislabelled.
-
-    Attributes
-    ----------
-    table : {"validation", "training"}
-    row, line : int
-        Its place in the table, from 0, and as a spreadsheet counts it: names are in line 1.
-    p_value : float or None
-        Of a row outside: how often a training row is as far from the others as this one.
-    column, value : str
-        What did it, and what stands there.
-    label, likely : str or None
-        Its label, and the likelier one where that label is likely wrong.
-    probability : float or None
-        Of the likelier label.
-    text : str
-        Why it is listed.
-    columns : tuple of str
-        All columns that did it, the strongest first.
-    """
-
-    table: str
-    row: int
-    line: int
-    p_value: float | None
-    column: str
-    value: str
-    label: str | None
-    likely: str | None
-    probability: float | None
-    text: str
-    columns: tuple[str, ...] = ()
-
-
-def suspects_among(
-    fitted: CrossFitted, label: Ints, *, names: Sequence[str], row_numbers: Ints
-) -> tuple[ListedRow, ...]:
+def suspects_among(p: Floats, y: Ints, names: tuple[str, ...], row: Ints) -> tuple[ListedRow, ...]:
     """Training rows where another label leads by 50 points, the clearest first.
 
-    Labels are codes whose meaning ``names`` says; ``row_numbers`` are those of the user's table.
+    Their probabilities are ``p`` (n, c), and their numbers in the user's table ``row``.
     """
-    best, confidence = fitted.train.argmax(axis=1), fitted.train.max(axis=1)
-    lead = confidence - fitted.train[np.arange(len(best)), label]
-    clear = np.flatnonzero(lead >= CLEAR)
-
-    def listed(j: int) -> ListedRow:
-        row, own, likely = int(row_numbers[j]), names[label[j]], names[best[j]]
-        chance = float(confidence[j])
+    best, most = p.argmax(axis=1), p.max(axis=1)
+    lead = most - p[np.arange(len(y)), y]
+    listed = []
+    for j in sorted(np.flatnonzero(lead >= CLEAR), key=lambda j: -lead[j]):
+        own, likely, chance, place = names[y[j]], names[best[j]], float(most[j]), int(row[j])
         text = f"label {own}, likelier {likely} ({percent(chance)})"
-        return ListedRow("training", row, row + 2, None, "(label)", own, own, likely, chance, text)
-
-    return tuple(map(listed, clear[np.argsort(-lead[clear], kind="stable")]))
+        of_row = ("training", place, place + 2, None, "(label)", own, own, likely, chance, text)
+        listed.append(ListedRow(*of_row))
+    return tuple(listed)

@@ -1,4 +1,4 @@
-"""Which validation rows lie outside the training support, and which columns put them there."""
+"""Which columns put validation rows outside the training support?"""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.diagnosis.data import Data
-from giw.diagnosis.findings import short
-from giw.diagnosis.labels import ListedRow
+from giw.diagnosis.data import Data, Side
+from giw.diagnosis.findings import ListedRow, short
 from giw.support import nearest
-from giw.tables.table import missing_in
+from giw.tables.table import Column, missing_in
 
 NEIGHBOURS = 5
 BASELINE_ROWS = 1_000  # training rows that say what distance is ordinary
@@ -35,10 +34,7 @@ def unusual_distance(
     """
 
     def gaps(points: Floats, near: Ints) -> Floats:
-        total = np.zeros_like(points)
-        for rows in near.T:
-            total += np.square(points - z_train[rows])
-        return total / near.shape[1]
+        return np.mean([np.square(points - z_train[rows]) for rows in near.T], axis=0)
 
     some = z_train[generator.permutation(len(z_train))[:BASELINE_ROWS]]
     k = min(NEIGHBOURS, max(1, len(z_train) - 1))
@@ -53,75 +49,60 @@ def by_column(excess: Floats, columns: Sequence[str]) -> tuple[list[str], Floats
     A row without any excess has shares of zero.
     """
     names = list(dict.fromkeys(columns))
-    total = np.zeros((len(excess), len(names)))
-    for f, column in enumerate(columns):
-        total[:, names.index(column)] += excess[:, f]
+    total = np.stack([excess[:, np.array(columns) == name].sum(axis=1) for name in names], axis=1)
     whole = total.sum(axis=1, keepdims=True)
     return names, np.divide(total, whole, out=np.zeros_like(total), where=whole > 0)
 
 
 def explain_outside(
     data: Data,
-    *,
-    train_rows: Ints,  # training rows in use
-    val_rows: Ints,  # validation rows to explain, strangest first
-    p_value: Floats,  # one per row to explain
+    train: Side,
+    outside: Side,  # validation rows to explain, strangest first
+    p_value: Floats,  # one for each of them
     label_unseen: NDArray[np.bool_],
-    numbers: Ints,  # of all validation rows, as the user counts them
     generator: np.random.Generator,
 ) -> tuple[tuple[ListedRow, ...], tuple[tuple[str, float], ...]]:
     """The rows with their reasons, and the mean share of every column over all of them."""
-    if not len(val_rows):
+    if not len(outside):
         return (), ()
-    excess = unusual_distance(data.z_train[train_rows], data.z_val[val_rows], generator)  # (q, d)
-    names, share = by_column(excess, data.columns)
+    excess = unusual_distance(train.z, outside.z, generator)  # (q, d)
+    names, share = by_column(excess, data.encoder.feature_columns_)
     mean = share[~label_unseen].mean(axis=0) if (~label_unseen).any() else share.mean(axis=0)
     order = np.argsort(-mean, kind="stable")
     blamed = tuple((names[j], float(mean[j])) for j in order if mean[j] > 0)
-    labels = data.labels
-    usual = {name: _usual(data, name, train_rows) for name in names}
+    usual = {name: _usual(column) for name, column in train.table.columns.items()}
     listed = []
-    for q, row in enumerate(val_rows):
+    for q, row in enumerate(outside.row.tolist()):
         strongest = [j for j in np.argsort(-share[q], kind="stable") if share[q, j] > LEAST_SHARE]
         columns = [f.column for f in data.facts if f.is_news and f.column and row in f.rows]
         columns = list(dict.fromkeys([*columns, *(names[j] for j in strongest)]))[:MOST_REASONS]
-        label = None if labels.val is None else labels.names[labels.val[row]]
-        reasons = ["label not in training"] * bool(label_unseen[q])
-        reasons += [f"{name} {_in_words(data, int(row), name, usual[name])}" for name in columns]
-        first = "(label)" if label_unseen[q] or not columns else columns[0]
-        value = str(label) if label_unseen[q] else _value(data, int(row), first) if columns else ""
-        text = "; ".join(reasons) or "an unusual combination of ordinary values"
-        number = int(numbers[row])
-        listed.append(
-            ListedRow("validation", number, number + 2, float(p_value[q]),
-                      first if reasons else "", value, label, None, None, text, tuple(columns))
-        )  # fmt: skip
+        label = None if outside.y is None else data.classes[outside.y[q]]
+        reasons = {"(label)": (str(label), "not in training")} if label_unseen[q] else {}
+        for name in columns:
+            known = bool(outside.levels[q, data.encoder.columns_.index(name)])
+            reasons[name] = _reason(outside.table.columns[name][q], usual[name], known)
+        said = "; ".join(
+            f"{'label' if name == '(label)' else name} {why}" for name, (_, why) in reasons.items()
+        )
+        first, (value, _) = next(iter(reasons.items()), ("", ("", "")))
+        text = said or "an unusual combination of ordinary values"
+        of_row = ("validation", row, row + 2, float(p_value[q]), first, value, label, None, None)
+        listed.append(ListedRow(*of_row, text, tuple(columns)))
     return tuple(listed), blamed
 
 
-def _usual(data: Data, name: str, rows: Ints) -> str:
+def _usual(column: Column) -> str:
     """Where 98 % of the training rows lie, of a column of numbers."""
-    column = data.train.columns[name]
-    if column.dtype == object:
+    if column.dtype == object or missing_in(column).all():
         return ""
-    low, high = np.nanquantile(column[rows], [0.01, 0.99])
-    return f"{short(low)} to {short(high)}"
+    low, high = np.nanquantile(column, [0.01, 0.99])
+    return f" (usually {short(low)} to {short(high)})"
 
 
-def _value(data: Data, row: int, name: str) -> str:
-    """What stands there, exactly."""
-    value = data.val.columns[name][row]
-    if missing_in(data.val.columns[name][row : row + 1])[0]:
-        return "missing"
-    return value if isinstance(value, str) else repr(float(value)).removesuffix(".0")
-
-
-def _in_words(data: Data, row: int, name: str, usual: str) -> str:
-    """``93 (usually 18 to 65)`` or ``not in training``."""
-    value = _value(data, row, name)
-    if value == "missing":
-        return value
+def _reason(value: str | float | None, usual: str, known: bool) -> tuple[str, str]:
+    """What stands there, exactly, and as a reason: ``93 (usually 18 to 65)``."""
+    if value is None or value != value:
+        return "missing", "missing"
     if usual:
-        return f"{short(float(value))} (usually {usual})"
-    known = data.levels_val[row, data.level_columns.index(name)]
-    return value if known else "not in training"
+        return repr(float(value)).removesuffix(".0"), f"{short(float(value))}{usual}"
+    return str(value), str(value) if known else "not in training"

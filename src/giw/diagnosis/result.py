@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from giw.diagnosis.case import CaseVerdict
 from giw.diagnosis.columns import ColumnDrift
-from giw.diagnosis.findings import NBSP, Finding, counted, p_in_words, percent, some
-from giw.diagnosis.labels import Cost, ListedRow
+from giw.diagnosis.findings import Finding, ListedRow, counted, p_in_words, percent, some
+from giw.diagnosis.labels import Cost
 from giw.diagnosis.verdict import Recommendation
 from giw.support import SupportSplit
 
@@ -137,7 +139,7 @@ class Diagnosis:
         """The answer, the remedy and the sizes, in one line."""
         told, sizes = self.recommendation, self.sizes
         return (
-            f"Diagnosis({told.answer.replace(NBSP, ' ')!r}, remedy={told.remedy!r}, "
+            f"Diagnosis({told.answer!r}, remedy={told.remedy!r}, "
             f"{len(self.facts)} facts, {self.n_outside_rows:,} rows listed as outside, "
             f"{sizes.n_train:,} training and {sizes.n_val:,} validation rows)"
         )
@@ -145,13 +147,12 @@ class Diagnosis:
     def _repr_html_(self) -> str:
         """The page, in a frame of its own that runs no scripts."""
         from giw.diagnosis.page import diagnosis_page
-        from giw.pages import render_page
 
-        page = escape(render_page(diagnosis_page(self)))
         style = "width: 100%; height: 48rem; border: 0"
+        page = escape(diagnosis_page(self))
         return f'<iframe sandbox="" style="{style}" srcdoc="{page}"></iframe>'
 
-    def to_frame(self, of: str = "columns") -> Any:
+    def to_frame(self, of: str = "columns") -> pd.DataFrame:
         """One of the lists as a data frame.
 
         Parameters
@@ -160,8 +161,6 @@ class Diagnosis:
             Every column with its distance, p-value and histograms; facts and tests; rows outside
             and suspect labels, which ``giw diagnose --rows`` writes; groups of validation rows.
         """
-        import pandas as pd
-
         lists: dict[str, tuple[Any, tuple[Any, ...]]] = {
             "columns": (ColumnDrift, self.columns),
             "findings": (Finding, self.findings),
@@ -171,8 +170,7 @@ class Diagnosis:
         if of not in lists:
             raise ValueError(f"of must be one of {', '.join(map(repr, lists))}, got {of!r}")
         kind, entries = lists[of]
-        lines = [_plain(entry) for entry in entries]
-        return pd.DataFrame(lines, columns=list(kind.__dataclass_fields__))
+        return pd.DataFrame(map(asdict, entries), columns=[field.name for field in fields(kind)])
 
     def summary(self) -> str:
         """The diagnosis in plain text."""
@@ -214,12 +212,12 @@ class Diagnosis:
         lines = [told.answer, told.action]
         for title, entries in lists.items():
             lines += ["", title, *(f"  {entry}" for entry in entries)] if len(entries) else []
-        return "\n".join(lines).replace(NBSP, " ")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; the split's arrays are left out."""
-        names = [name for name in self.__dataclass_fields__ if name not in ("split", "val_rows")]
-        return {name: _plain(getattr(self, name)) for name in names}
+        apart = "split", "val_rows"
+        return {name: value for name, value in asdict(self).items() if name not in apart}
 
     def to_html(
         self, path: str | Path, *, title: str = "", command: str = "", next_command: str = ""
@@ -238,10 +236,10 @@ class Diagnosis:
             What to run next, in the place of the Python code.
         """
         from giw.diagnosis.page import diagnosis_page
-        from giw.pages import write_page
+        from giw.pages.page import write_html
 
         page = diagnosis_page(self, title=title, command=command, next_command=next_command)
-        return write_page(page, path)
+        return write_html(page, path)
 
 
 def cost_in_words(cost: Cost | None) -> list[str]:
@@ -263,13 +261,3 @@ def cost_in_words(cost: Cost | None) -> list[str]:
 def _points(value: float, low: float, high: float) -> str:
     """``3.1 points (1.0 to 5.2)`` of a hundred."""
     return f"{100 * value:.1f} points ({100 * low:.1f} to {100 * high:.1f})".replace("-", "−")
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return _plain(asdict(value))
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.replace(NBSP, " ") if isinstance(value, str) else value

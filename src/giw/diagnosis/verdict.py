@@ -26,6 +26,21 @@ SHIFTS = {
     "class prior": "the classes are mixed in other shares",
     "label": "the same features get other labels in validation than in training",
 }
+ALONE = {  # what is added where one kind of shift is all there is
+    "covariate": "; training covers them all the same",
+    "class prior": ", and look the same otherwise",
+    "label": "",
+}
+REPAIRS = {
+    "missing column": "First add {} to the other table, or leave out.",
+    "unit": "First bring {} to one unit.",
+    "constant": "First leave out {}.",
+    "timestamp": "First derive what repeats from {}, such as the hour or the weekday, or leave "
+    "out.",
+}
+SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
+SIMPLER = 10.0  # by which class shares, which have the fewest parameters, are the likelier kind
+REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
 
 
 @dataclass(frozen=True)
@@ -73,24 +88,18 @@ def recommend(
     have something that training never has, which facts tell already.
     """
     repairs, news = [f for f in findings if f.to_repair], [f for f in findings if f.is_news]
+    shifts, (low, high) = what_shifted(findings), case.val_outside
+    others, nothing_new = n_outside_rows - n_new_rows, not news and not n_outside_rows
+    covered = nothing_new and high < case.materiality
     told = [_told(facts) for facts in _by_kind((*repairs, *news))]
-    others = n_outside_rows - n_new_rows
-    low, high = case.val_outside
     if others > 0 and low >= case.materiality:
         told.append(f"about {percent(outside)} of the test distribution lies outside the training "
                     f"data ({percent(low)} to {percent(high)})")  # fmt: skip
     elif others > 0:
         lie = "lies" if others == 1 else "lie"
         told.append(f"{counted(others, 'validation row')} {lie} outside the training data")
-    shifts = what_shifted(findings)
-    nothing_new = not news and not n_outside_rows
-    covered = nothing_new and high < case.materiality
-    alone = not told and len(shifts) == 1 and covered
-    told += [SHIFTS[kind] for kind in shifts]
-    if alone and shifts == ("class prior",):
-        told[0] += ", and look the same otherwise"
-    if alone and shifts == ("covariate",):
-        told.append("training covers them all the same")
+    alone = covered and not told and len(shifts) == 1
+    told += [SHIFTS[kind] + ALONE[kind] * alone for kind in shifts]
     if not told:
         certain = [f for f in findings if f.is_fact and f.found]
         told = ["training and validation data look alike" if covered else "no shift was found"]
@@ -109,16 +118,13 @@ def recommend(
         action += " Collect more validation rows before ruling out a shift."
     answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
     kinds += ["outside"] * (others > 0)
-    steps = _next_steps(findings, case, remedy, effective_share, n_outside_rows)
+    if remedy == "plain":
+        effective_share = 1.0
+    steps = _next_steps({test.kind for test in findings}, case, effective_share, n_outside_rows)
     return Recommendation(
         f"{answer[0].upper()}{answer[1:]}.", action, tuple(steps), remedy,
         (*dict.fromkeys(kinds), *shifts),
     )  # fmt: skip
-
-
-SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
-SIMPLER = 10.0  # by which class shares, which have the fewest parameters, are the likelier kind
-REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
 
 
 def what_shifted(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -156,60 +162,41 @@ def _told(facts: Sequence[Finding]) -> str:
 def _repair(facts: Sequence[Finding]) -> str:
     """What to do about the columns of one kind of fact."""
     names = f"column{'s' * (len(facts) > 1)} {listed([str(f.column) for f in facts], 3)}"
-    return {
-        "missing column": f"First add {names} to the other table, or leave out.",
-        "unit": f"First bring {names} to one unit.",
-        "constant": f"First leave out {names}.",
-        "timestamp": f"First derive what repeats from {names}, such as the hour or the weekday, or "
-        "leave out.",
-    }.get(facts[0].kind, f"First write {names} in the same way in both tables.")
+    way = REPAIRS.get(facts[0].kind, "First write {} in the same way in both tables.")
+    return way.format(names)
 
 
 def _next_steps(
-    findings: Sequence[Finding],
-    case: CaseVerdict,
-    remedy: str,
-    effective_share: float,
-    n_outside_rows: int,
-) -> list[str]:
-    asked = {test.kind for test in findings}
+    asked: set[str], case: CaseVerdict, effective_share: float, n_outside_rows: int
+) -> Iterator[str]:
     low, high = case.val_outside
-    steps = []
     if n_outside_rows:
         rows = "row" if n_outside_rows == 1 else f"{n_outside_rows:,} rows"
-        steps.append(f"Label more data like the {rows} listed as outside.")
+        yield f"Label more data like the {rows} listed as outside."
     if low < case.materiality <= high:
         more = case.points_needed
         way = "; features that separate better would help more than further rows."
         if more and more > case.points:
             way = f": about {more:,} validation rows would decide (now {case.points:,})."
-        told = "Whether material parts lie outside the training data cannot be told yet"
-        steps.append(told + way)
-    if effective_share < FEW_EFFECTIVE and remedy != "plain":
-        steps.append(
+        yield "Whether material parts lie outside the training data cannot be told yet" + way
+    if effective_share < FEW_EFFECTIVE:
+        yield (
             f"Weighted, the training rows are worth only {percent(effective_share)} of their "
             "number. Prefer a method that shrinks weights, or collect validation rows."
         )
-    if "label" not in asked:
-        steps.append(
+    if "label" not in asked and "class prior" in asked:
+        yield (
             "Too few labelled validation rows lie inside the training data (at least 8 are needed) "
             "to tell whether labels have shifted too."
-            if "class prior" in asked
-            else "Label validation rows (at least 8) to learn whether labels have shifted too."
         )
-    return steps
+    elif "label" not in asked:
+        yield "Label validation rows (at least 8) to learn whether labels have shifted too."
 
 
 def python_code(
-    remedy: str,
-    *,
-    text: bool,
-    labels: bool,
-    val_labels: bool,
-    frame: bool,
-    facts: Sequence[Finding] = (),
+    remedy: str, *, text: bool, val_labels: bool, frame: bool, facts: Sequence[Finding] = (),
     names: Sequence[str] = (),
-) -> str:
+) -> str:  # fmt: skip
     """Lines that train as advised, with boosted trees and an encoder where there is text.
 
     Parameters
@@ -218,8 +205,8 @@ def python_code(
         Of :class:`Recommendation`.
     text : bool
         Whether any column holds text.
-    labels, val_labels : bool
-        Whether training and validation rows have them.
+    val_labels : bool
+        Whether validation rows have labels, as training rows do.
     frame : bool
         Whether the tables are data frames.
     facts : sequence of Finding
@@ -227,39 +214,11 @@ def python_code(
     names : sequence of str
         Of the columns, where tables are arrays.
     """
-    if not labels:
-        return ""
+    from giw.pages.page import render
+
     lost = [f.column for f in facts if f.aside]
-    before = [f"X, X_val = (t.drop(columns={lost}, errors='ignore') for t in (X, X_val))"]
-    before = before * bool(lost)
-    before += [f"X_val = X_val.assign(**{{{f.column!r}: X_val[{f.column!r}] / {f.factor:g}}})"
-               for f in facts if f.kind == "unit"]  # fmt: skip
-    if before and not frame:
-        before = [f"X, X_val = (pd.DataFrame(t, columns={list(names)}) for t in (X, X_val))",
-                  *before]  # fmt: skip
-    weighted = remedy in ("giw", "weighting")
-    fit = ["model.fit(X, y)"]
-    if remedy == "class weights":
-        step = "histgradientboostingclassifier__" * text
-        fit = ["new, old = (", "    pd.Series(side).value_counts(normalize=True)",
-               "    for side in (y_val, y)", ")", "weight = pd.Series(y).map(new / old).fillna(0)",
-               f"model.fit(X, y, {step}sample_weight=weight)"]  # fmt: skip
-    elif weighted:
-        more = ", y_val=y_val" * val_labels
-        fit = ["model = giw.ReweightedClassifier(model)", f"model.fit(X, y, X_val=X_val{more})"]
-    elif val_labels:
-        rows = "pd.concat" if frame or before else "np.concatenate"
-        fit = ["model.fit(", f"    {rows}([X, X_val]),", "    np.concatenate([y, y_val]),", ")"]
-    model = ["model = HistGradientBoostingClassifier()"]
-    imports = ["from sklearn.ensemble import HistGradientBoostingClassifier"]
-    if text:
-        imports += ["from sklearn.pipeline import make_pipeline",
-                    "from sklearn.preprocessing import FunctionTransformer",
-                    "from giw.tables import Encoder"]  # fmt: skip
-        model += ["encoder = Encoder().fit(X, X_val)",
-                  "encode = FunctionTransformer(encoder.transform)",
-                  "model = make_pipeline(encode, model)"]  # fmt: skip
-    used = "\n".join([*before, *fit])
-    uses = {"giw": "import giw", "np": "import numpy as np", "pd": "import pandas as pd"}
-    head = [line for name, line in uses.items() if f"{name}." in used]
-    return "\n".join([*head, *imports, "", *before, *model, *fit])
+    units = [f"{f.column!r}: X_val[{f.column!r}] / {f.factor:g}" for f in facts if f.kind == "unit"]
+    return render(
+        "advice.py.txt", remedy=remedy, text=text, val_labels=val_labels, frame=frame,
+        names=list(names), lost=lost, units=units, changed=bool(lost or units),
+    ).strip()  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -120,35 +120,50 @@ class Page:
 
 def render_page(page: Page) -> str:
     """The page as one string of HTML."""
+    pictures = [picture for section in page.sections for picture in section.pictures]
+    drawn = {id(p): embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
+    numbered = enumerate(page.sections, start=1)
+    parts = [(part, list(of_part)) for part, of_part in groupby(numbered, lambda s: s[1].part)]
+    return render("page.html", page=page, parts=parts, drawn=lambda picture: drawn[id(picture)])
+
+
+def render(name: str, **values: Any) -> str:
+    """A template of this room with these values, which are text and no markup."""
+    html = name.endswith(".html")
     environment = Environment(
         loader=PackageLoader("giw.pages"),
-        autoescape=True,
+        autoescape=html,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_unbroken if html else None,
     )
-    pictures = [picture for section in page.sections for picture in section.pictures]
-    drawn = {id(p): _embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
-    numbered = enumerate(page.sections, start=1)
-    text = environment.get_template("page.html").render(
-        page=page,
-        parts=[(part, list(of_part)) for part, of_part in groupby(numbered, lambda s: s[1].part)],
-        drawn=lambda picture: drawn[id(picture)],
-        markup=Markup,
-        version=giw.__version__,
-    )
-    return visible(text)
+    template = environment.get_template(name)
+    return visible(template.render(markup=Markup, version=giw.__version__, **values))
+
+
+def _unbroken(value: Any) -> Any:
+    """Text in which a number and its unit stay on one line."""
+    if type(value) is not str:  # what is markup already is left alone, such as code
+        return value
+    return re.sub(r"(?<=\d) (?=%)|(?<=\bp) (?=[=<] )|(?<=\bp [=<]) ", "\u00a0", value)
 
 
 def write_page(page: Page, path: str | Path) -> Path:
     """Write the page as UTF-8; folders on the way are made."""
+    return write_html(render_page(page), path)
+
+
+def write_html(html: str, path: str | Path) -> Path:
+    """Write what was rendered; folders on the way are made."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, render_page(page))
+    write_whole(path, html)
     return path
 
 
-def _embed(picture: Picture, prefix: str) -> Markup:
+def embed(picture: Picture, prefix: str) -> Markup:
+    """A figure as markup: SVG, or PNG in the page where it has very many marks."""
     marks = picture.svg.count(b"<use") + picture.svg.count(b"<path")
     if marks > MANY:
         from giw.pages.figures import png_bytes
@@ -179,12 +194,11 @@ def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
                     value = " ".join(value.split())
             element.set(key, value)
     for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in {f"{{{SVG}}}style", f"{{{SVG}}}metadata"}:
+        for tag in ("style", "metadata"):
+            for child in parent.findall(f"{{{SVG}}}{tag}"):
                 parent.remove(child)
-    for key in ("width", "height"):
-        root.attrib.pop(key, None)
-    root.attrib |= {"role": "img", "aria-label": alt}
+    kept = {key: value for key, value in root.attrib.items() if key not in ("width", "height")}
+    root.attrib = kept | {"role": "img", "aria-label": alt}
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
     return ElementTree.tostring(root, encoding="unicode")
