@@ -323,3 +323,19 @@ def test_rows_with_unseen_levels_leave_the_others_what_is_left_of_the_level():
         splitter = giw.SupportSplitter(random_state=0).fit(draw(1_000))
         rates.append(1 - splitter.split(draw(500)).inside.mean())
     assert abs(np.mean(rates) - 0.05) < 0.015
+
+
+def test_an_unseen_level_is_no_stranger_than_those_that_training_rows_have_alone():
+    """Forty columns with rare levels: in some of them validation alone happens to have one."""
+    p_value = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        rows = {f"c{j}": rng.choice(list("abcdef"), 900, p=[0.497, 0.5, *[0.00075] * 4])
+                for j in range(40)}  # fmt: skip
+        frame = pd.DataFrame(rows)
+        splitter = giw.SupportSplitter(random_state=0).fit(frame[:600])
+        p_value.append(splitter.split(frame[600:]).p_values["levels"])
+    p_value = np.concatenate(p_value)
+    assert (p_value < 1).mean() > 0.05
+    for level in (0.01, 0.03, 0.06):
+        assert (p_value <= level).mean() <= 1.4 * level

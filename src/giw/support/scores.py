@@ -328,9 +328,9 @@ class Levels:
     def p_value(self, counts: Ints) -> Floats:
         """Share of held-out training rows with an unseen level as rare as this one, or 1, (m,).
 
-        ``counts`` of shape (m, c) says how many training rows have the same level.
+        Of ``counts`` (m, c) training rows with the same level; with none it is one more lone row.
         """
-        score = self._score(counts == 0)
+        score = self._score(counts == 0, 1 / len(self.score))
         return np.where(score > -1, conformal_p(score, self.score), 1.0)
 
     def put_first(self, p_value: Floats, others: Floats, level: float) -> Floats:
@@ -345,6 +345,6 @@ class Levels:
         rest = share + (1 - share) * others
         return np.where(p_value <= level, np.minimum(p_value, others), rest)
 
-    def _score(self, unseen: NDArray[np.bool_]) -> Floats:
+    def _score(self, unseen: NDArray[np.bool_], more: float = 0.0) -> Floats:
         """Minus the share of the rarest kind of unseen level, or -1 without one."""
-        return -np.where(unseen, self.lone_share, 1.0).min(axis=1)
+        return -np.where(unseen, self.lone_share + more, 1.0).min(axis=1)
