@@ -1,9 +1,8 @@
-"""Directional derivatives of all losses at once, by two roads, and who asks for them."""
+"""Directional derivatives of all losses at once, and who asks for them."""
 
 import pytest
 import torch
 from tests.nets.methods.steps import a_batch, a_loss, descend, losses, start
-from tests.nets.methods.two_backwards import slope_by_pulling_back
 from tests.nets.training.toy import toy_net
 from torch import nn
 from torch.func import vmap
@@ -19,8 +18,6 @@ from giw.nets.methods.meta_gradient import (
 )
 from giw.nets.training import FunctionalNet, State
 
-ROADS = [slope_along, slope_by_pulling_back]
-
 
 def normalised_net():
     with torch.random.fork_rng():
@@ -28,27 +25,25 @@ def normalised_net():
         return nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).train()
 
 
-@pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("make", [toy_net, normalised_net])
-def test_slopes_are_inner_products_with_each_gradient(road, make):
+def test_slopes_are_inner_products_with_each_gradient(make):
     net, batch = FunctionalNet(make()), a_batch()
     params = net.params()
     losses, moved = losses_of(net, params, batch.x, batch.y), moved_params(params)
     direction = mean_gradient(losses_of(net, params, batch.x_val, batch.y_val), moved)
     leaves = {name: p.clone().requires_grad_() for name, p in moved.items()}
-    for one, slope in zip(losses(leaves), road(losses, moved, direction), strict=True):
+    for one, slope in zip(losses(leaves), slope_along(losses, moved, direction), strict=True):
         gradient = torch.autograd.grad(one, list(leaves.values()), retain_graph=True)
         expected = sum((g * d).sum() for g, d in zip(gradient, direction.values(), strict=True))
         torch.testing.assert_close(slope, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_trials_side_by_side_have_the_slopes_of_each_alone(road):
+def test_trials_side_by_side_have_the_slopes_of_each_alone():
     net = FunctionalNet(toy_net())
 
     def slopes(params, x, y):
         losses = losses_of(net, params, x, y)
-        return road(losses, params, mean_gradient(losses, params))
+        return slope_along(losses, params, mean_gradient(losses, params))
 
     starts = [moved_params(FunctionalNet(toy_net(seed)).params()) for seed in range(3)]
     batches = [a_batch(seed) for seed in range(3)]
@@ -61,12 +56,11 @@ def test_trials_side_by_side_have_the_slopes_of_each_alone(road):
     torch.testing.assert_close(together, torch.stack(alone), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_looking_ahead_leaves_running_statistics_alone(road):
+def test_looking_ahead_leaves_running_statistics_alone():
     net, batch = FunctionalNet(normalised_net()), a_batch()
     before = net.buffers()
     losses, moved = losses_of(net, net.params(), batch.x, batch.y), moved_params(net.params())
-    road(losses, moved, mean_gradient(losses, moved))
+    slope_along(losses, moved, mean_gradient(losses, moved))
     for name, value in net.buffers().items():
         assert torch.equal(value, before[name])
 

@@ -15,11 +15,15 @@ from giw.nets.methods import (
     METHODS,
     RDIW,
     GIWPlus,
+    GIWUnsplit,
+    Pooled,
+    PretrainVal,
+    TrainOnly,
     ValOnly,
     method_named,
 )
 from giw.nets.training import Batch, Evidence, FunctionalNet, TrainingConfig, train
-from giw.objective import DynamicWeights, generalized_risk
+from giw.objective import DynamicRelativeWeights, DynamicWeights, generalized_risk
 from giw.support import SupportSplitter
 
 EVERY = [make() for make in METHODS.values()] + [
@@ -151,6 +155,75 @@ def value(method, batch):
     return a_loss(method, batch, toy_net())[0]
 
 
+def test_the_simple_losses_by_hand():
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    train_loss, val_loss = losses(net, net.params(), batch)
+    for method, expected in [
+        (ValOnly(), val_loss.mean()),
+        (PretrainVal(), val_loss.mean()),
+        (TrainOnly(), train_loss.mean()),
+        (Pooled(), (train_loss.mean() + val_loss.mean()) / 2),
+    ]:
+        torch.testing.assert_close(a_loss(method, batch, toy_net())[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("method", "weigh", "share"),
+    [
+        (DIW(), DynamicWeights(), 1.0),
+        (RDIW(), DynamicRelativeWeights(), 1.0),
+        (GIWUnsplit(), DynamicWeights(), 0.5),
+        (GIWUnsplit(alpha=0.25), DynamicWeights(), 0.25),
+    ],
+    ids=repr,
+)
+def test_weighted_training_losses_and_a_share_of_validation_losses(method, weigh, share):
+    net, batch = FunctionalNet(toy_net()), a_batch()
+    train_loss, val_loss = losses(net, net.params(), batch)
+    weight = weigh(train_loss, val_loss)
+    expected = share * (weight * train_loss).mean() + (1 - share) * val_loss.mean()
+    torch.testing.assert_close(value(method, batch), expected)
+
+
+def test_without_a_split_half_is_diw_and_half_is_validation_alone():
+    batch = a_batch()
+    halves = (value(DIW(), batch) + value(ValOnly(), batch)) / 2
+    torch.testing.assert_close(value(GIWUnsplit(), batch), halves)
+    other = batch._replace(inside=1 - batch.inside, alpha=torch.tensor(0.9))
+    assert torch.equal(value(GIWUnsplit(), batch), value(GIWUnsplit(), other))
+
+
+def test_diw_does_not_train_on_validation_points():
+    batch = a_batch()
+    x_val = batch.x_val.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(value(DIW(), batch._replace(x_val=x_val)), x_val)
+    assert (gradient == 0).all()
+
+
+def test_hidden_weights_speak_of_labels_too():
+    """Two points with the same features and other labels must not share a weight."""
+    net = FunctionalNet(toy_net())
+    x, y = torch.zeros(20, 2), torch.arange(20) % 2
+    one, zero = torch.ones(()), torch.zeros(())
+    batch = Batch(x, y, x[:4], torch.zeros(4, dtype=torch.long), torch.ones(4), one, zero)
+    class_zero = losses(net, net.params(), batch)[0][y == 0].mean()
+    found = value(DIW(representation="hidden"), batch)
+    torch.testing.assert_close(found, class_zero, rtol=0.1, atol=0)
+
+
+def test_relative_weights_are_more_even_than_matched_ones():
+    shares = [
+        a_loss(method, a_batch(), toy_net())[1]["effective_share"] for method in (RDIW(), DIW())
+    ]
+    assert shares[0] > shares[1]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ValueError, match="alpha"):
+        GIWUnsplit(alpha=share)
+
+
 def test_giw_is_the_generalized_risk_with_weights_matched_to_inside_points():
     net, batch = FunctionalNet(toy_net()), a_batch()
     train_loss, val_loss = losses(net, net.params(), batch)
@@ -213,9 +286,10 @@ def test_a_blob_outside_is_learnt_by_giw_and_not_by_diw():
     assert theirs < 0.8
 
 
-def test_an_unknown_representation_is_refused():
+@pytest.mark.parametrize("make", [GIW, DIW])
+def test_an_unknown_representation_is_refused(make):
     with pytest.raises(ValueError, match="loss, hidden"):
-        GIW(representation="pixels")
+        make(representation="pixels")
 
 
 def test_an_unknown_place_to_split_is_refused():
