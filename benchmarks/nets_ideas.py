@@ -38,6 +38,7 @@ from giw.nets.training import (
     train_trials,
 )
 from giw.objective import DynamicWeights
+from giw.objective.risks import contrast
 from giw.support import SupportSplit
 
 PARTS = 3  # of the training data, each left out once
@@ -75,6 +76,30 @@ class GoldLoss(PlainMethod):
         return (train + sample_losses(logits[n:], batch.y_val).mean()) / 2, state, {}
 
 
+@dataclass(frozen=True)
+class Tempered(GIWPlus):
+    """GIW+ by the generalized risk."""
+
+    name: str = "plus_tempered"
+    train_share: float = 0.8
+
+    def loss(self, net: Net, params: Params, state: Any, batch: Batch) -> StepLoss:
+        """Weighted training risk inside, what is left of the validation risk, and alignment."""
+        n, m = len(batch.y), len(batch.y_val)
+        x = as_input(batch.x)
+        copies, phase = self._copies(state.phase, x, as_input(batch.x_val))
+        y = torch.cat([batch.y, batch.y_val.repeat(len(copies) // m)])
+        logits, z = net.with_hidden(params, torch.cat([x, copies]))
+        losses = sample_losses(logits, y)
+        weight = self._weights(state, batch, losses[:n], losses[n : n + m])
+        rest = (1 - self.train_share * batch.inside).repeat(len(copies) // m)  # (K m,)
+        risk = self.train_share * batch.alpha * (weight * losses[:n]).mean()
+        risk = risk + (rest * losses[n:]).mean()
+        like, pairs = batch.y[:, None] == y[n:], weight[:, None] * rest
+        pull, push = contrast(z[:n], z[n:], like, margin=1.0, weight=pairs)
+        return risk + pull + push, replace(state, phase=phase), {}
+
+
 def tried(found: Any) -> None:
     """Train by all of these and add them to the fits of a cell."""
     c = found.test["train_only"][0].shape[1]
@@ -83,6 +108,7 @@ def tried(found: Any) -> None:
             weigh = DynamicWeights(ridge=ridge)
             found.train(f"giw_ridge_{ridge}", GIW(weigh=weigh))
             found.train(f"plus_ridge_{ridge}", GIWPlus(weigh=weigh))
+    found.train("plus_tempered", Tempered())
     left = left_out_probabilities(found)
     found.test["left_out"] = [part.test for part in left]
     weights = {"match": matched(found, left)}

@@ -38,6 +38,7 @@ def test_a_cell_is_fitted_once_and_regret_is_to_the_best_in_hindsight(nets, monk
 
     monkeypatch.setattr(nets, "fits", fits)
     settings = {"only": [0, 1], "draws": [0, 1], "quick": False, "device": "cpu", "jobs": 1}
+    settings["anew"] = False
     args = Namespace(out=tmp_path / "rows.csv", **settings)
     nets.run(args)
     nets.run(Namespace(**vars(args) | {"draws": [0, 1, 2]}))
@@ -48,3 +49,9 @@ def test_a_cell_is_fitted_once_and_regret_is_to_the_best_in_hindsight(nets, monk
     mean, cell, draw, under, *_ = nets.summary("stack", cells, stored)
     assert (mean, cell, draw) == ("-7.00", "-7.0", "-16.0")  # 83 on average, and 74, beside 90
     assert under == "2 of 4"  # 74 where Pooled has 80
+    monkeypatch.setattr(nets, "fits", lambda cell, draws, args: [stored[0] | {"accuracy": "0.5"}])
+    nets.run(Namespace(**vars(args) | {"draws": [0], "only": [0], "anew": True}))
+    again = nets.support.read_rows(args.out)
+    assert again[0] == stored[0] | {"accuracy": "0.5"}
+    assert len(again) == len(stored) + 2 * len(nets.SHOWN)  # with those of draw 2
+    assert again[1 : len(stored)] == stored[1:]

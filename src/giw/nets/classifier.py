@@ -32,27 +32,23 @@ from giw.estimators.inputs import (
 from giw.estimators.saving import SavesToFolder
 from giw.nets.devices import LARGE, as_device, default_group, shared_seed, threads_for
 from giw.nets.epochs import training_bar
-from giw.nets.methods import METHODS, GIWPlus, method_named
+from giw.nets.methods import METHODS, method_named
 from giw.nets.models import holds_embedding, net_for
 from giw.nets.stack import RIVALS, Trainings, fit_stack, logits_of
 from giw.nets.training import Method, Tensors, TrainingConfig
 from giw.support import SupportSplit, SupportSplitter
 
-TABLE_SHARE = 0.5  # of the risk inside that training data carry, on tables
-
 
 class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     r"""A net trained by generalized importance weighting.
 
-    .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - h_j) \ell_j , \qquad
-              h_j = \kappa s_j , \quad \alpha = \frac1m \sum_j h_j
+    .. math:: \kappa \frac1n \sum_i w_i \ell_i + (1 - \kappa) \frac1m \sum_j \ell_j
 
-    Training data that look like validation data inside the training support (:math:`s_j` near one)
-    are weighted; validation data outside it join training, and those inside carry a share
-    :math:`1 - \kappa` of their risk. The default method, GIW+, adds copies of the validation data
-    and a term that aligns those outside with training data of their class, see
-    :class:`giw.nets.methods.GIWPlus`; ``method="giw"`` is the published objective,
-    :math:`\kappa = 1`.
+    Training data are weighted to look like validation data inside the training support, and
+    validation data join training. The default method, GIW+, adds copies of the validation data and
+    a term that aligns them with training data of their class, see
+    :class:`giw.nets.methods.GIWPlus`; ``method="giw"`` is the published objective, in which only
+    validation data outside the training support join.
 
     Parameters
     ----------
@@ -67,10 +63,9 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         pretrained net, the inputs alone, or the hidden layer alone.
     splitter : SupportSplitter, optional
         How these two split the validation data; its ``embed`` adds features of one's own.
-    train_share : float, optional
-        With ``method="giw_plus"``: the share :math:`\kappa` of the risk inside the training support
-        that weighted training data carry, see :class:`giw.nets.methods.GIWPlus`; 0.8 for images and
-        0.5 for tables if not given.
+    train_share : float, default=0.5
+        With ``method="giw_plus"``: the share :math:`\kappa` of what is descended that weighted
+        training data carry; validation points carry the rest.
     stack : bool, optional
         Average the net with those of Pooled+, fine-tuning on validation points and training data
         alone, by weights from validation points that each was trained without; see
@@ -152,7 +147,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         method: str = "giw_plus",
         split_on: str = "auto",
         splitter: SupportSplitter | None = None,
-        train_share: float | None = None,
+        train_share: float = 0.5,
         stack: bool | None = None,
         max_epochs: int = 50,
         pretrain_epochs: int = 10,
@@ -210,11 +205,12 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         ranks = default_group() if self.distributed else None
         config = self._config()
         validates = has_validation(X_val, y_val)
-        method = self._method(validates=validates, labelled=y_val is not None)
         data = self._tensors(X, y, X_val, y_val, sample_weight)
         seed = shared_seed(self.random_state, ranks)
         module = net_for(self.module, data.x_train, len(self.classes_), seed)
-        candidates = self._candidates(method, module, data, alone=ranks is not None)
+        candidates = self._candidates(
+            module, data, labelled=y_val is not None, alone=ranks is not None
+        )
         self.cross_fitted_loss_ = None
         bar: AbstractContextManager[Any] = training_bar() if self.verbose else nullcontext()
         with threads_for(module, data.x_train.device), bar as watch:
@@ -231,7 +227,7 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         self.net_share_ = {name: share for name, (_, share) in nets.items()}
         heaviest = found.records[max(found.records, key=lambda name: found.weight[name])]
         self.module_, self.history_ = heaviest.module, heaviest.history
-        split = found.records.get(method.name, heaviest).split
+        split = found.records.get(candidates[0].name, heaviest).split
         self.split_ = None if split is None else _as_numpy(split)
         self.alpha_ = None if split is None else float(split.alpha)
         return self
@@ -269,20 +265,28 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
             decay_every=max(1, epochs // 2),
         )
 
-    def _method(self, *, validates: bool, labelled: bool) -> Method:
-        if not validates and self.method != "train_only":
+    def _candidates(
+        self, module: nn.Module, data: Tensors, *, labelled: bool, alone: bool
+    ) -> list[Method]:
+        """The method, and with GIW+ what it is averaged with."""
+        if not len(data.x_val) and self.method != "train_only":
             warnings.warn(
                 f"no validation data: {self.method} has nothing to adapt to and the net is trained "
                 "plainly; pass X_val and y_val from the test distribution",
                 UserWarning,
                 stacklevel=callers_level(),
             )
-            return method_named("train_only")
+            return [method_named("train_only")]
         check_splitter(self.splitter)
-        splits = self.method in ("giw", "giw_plus")
-        settings = {"split_on": self.split_on, "splitter": self.splitter} if splits else {}
-        method = method_named(self.method, **settings)
-        if validates and not labelled:
+        settings: dict[str, Any] = {}
+        if self.method in ("giw", "giw_plus"):
+            settings |= {"split_on": self.split_on, "splitter": self.splitter}
+        plus: dict[str, Any] = {"train_share": self.train_share}
+        if holds_embedding(self.module):
+            plus["noise"] = 0.0  # rows of an embedding have nothing between them
+        pluses = ("giw_plus", "pooled_plus")
+        method = method_named(self.method, **settings, **plus if self.method in pluses else {})
+        if len(data.x_val) and not labelled:
             if getattr(method, "needs_val_labels", True):
                 others = [name for name, make in METHODS.items() if not make().needs_val_labels]
                 raise ValueError(
@@ -292,25 +296,10 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
                 )
             if self.early_stopping:
                 raise ValueError("early stopping asks validation labels; pass y_val or turn it off")
-        if isinstance(method, GIWPlus) and holds_embedding(self.module):
-            return replace(method, noise=0.0)  # rows of an embedding have nothing between them
-        return method
-
-    def _candidates(
-        self, method: Method, module: nn.Module, data: Tensors, *, alone: bool
-    ) -> list[Method]:
-        """GIW+ and what it is averaged with, or a method by itself."""
-        if method.name != "giw_plus" or not isinstance(method, GIWPlus):
-            return [method]
-        images = data.x_train.ndim > 2
-        usual = method.train_share if images else TABLE_SHARE
-        share = usual if self.train_share is None else float(self.train_share)
         small = sum(p.numel() for p in module.parameters()) < LARGE
-        stack = (images and small) if self.stack is None else self.stack
-        same = {"pooled_plus": {"noise": method.noise, "train_share": share}}
-        rivals = RIVALS if stack and not alone else ()
-        return [replace(method, train_share=share),
-                *(method_named(name, **same.get(name, {})) for name in rivals)]  # fmt: skip
+        stack = (data.x_train.ndim > 2 and small) if self.stack is None else self.stack
+        rivals = RIVALS if stack and not alone and self.method == "giw_plus" else ()
+        return [method, *(method_named(r, **plus if r in pluses else {}) for r in rivals)]
 
     def _tensors(self, X: Any, y: Any, X_val: Any, y_val: Any, sample_weight: Any) -> Tensors:
         """Points as the net will see them and codes of their labels, on the device."""

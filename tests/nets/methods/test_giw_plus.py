@@ -9,13 +9,7 @@ from giw.nets.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
 from giw.nets.training import Batch, Evidence, FunctionalNet
 from giw.objective.risks import contrast
 
-PLAIN = {
-    "copies": 1,
-    "noise": 0.0,
-    "soft": False,
-    "train_share": 1.0,
-    "align": 0.0,
-}
+PLAIN = {"copies": 1, "noise": 0.0, "align": 0.0}
 
 
 @dataclass(frozen=True)
@@ -31,11 +25,6 @@ def value(method, batch, module=None):
     return a_loss(method, batch, module)[0]
 
 
-def test_without_its_parts_it_is_giw():
-    batch = a_batch()
-    torch.testing.assert_close(value(NoShares(**PLAIN), batch), value(GIW(), batch))
-
-
 def test_pooled_without_help_is_pooled():
     torch.testing.assert_close(
         value(PooledPlus(copies=1, noise=0, align=0), a_batch()),
@@ -44,16 +33,12 @@ def test_pooled_without_help_is_pooled():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_the_training_share_moves_risk_from_training_to_validation_points(share):
+def test_training_data_carry_their_share_with_weights_matched_to_points_inside(share):
     net, batch = FunctionalNet(toy_net()), a_batch()
     train_loss, val_loss = losses(net, net.params(), batch)
-    weight = GIWPlus().weigh(train_loss, val_loss, batch.inside)
-    expected = (
-        share * batch.alpha * (weight * train_loss).mean()
-        + ((1 - share * batch.inside) * val_loss).mean()
-    )
-    method = NoShares(**PLAIN | {"train_share": share})
-    torch.testing.assert_close(value(method, batch), expected)
+    weight = GIW().weigh(train_loss, val_loss, batch.inside)
+    expected = share * (weight * train_loss).mean() + (1 - share) * val_loss.mean()
+    torch.testing.assert_close(value(NoShares(**PLAIN, train_share=share), batch), expected)
 
 
 def copies(method, batch):
@@ -71,22 +56,17 @@ def test_no_more_copies_than_training_points_and_the_first_as_it_is():
     assert (copies(method, one) != one.x_val).any(1).all()  # nothing else
 
 
-def test_alignment_is_that_of_pairs_counted_by_weight_and_by_what_is_outside():
-    """One pair of points left to count: the term is the pull or the push of that pair."""
+def test_alignment_is_that_of_pairs_counted_by_the_weight_of_their_training_point():
     net, batch = FunctionalNet(toy_net()), a_batch()
-    _, hidden = net.with_hidden(net.params(), torch.cat([batch.x, batch.x_val]))
-    method = NoShares(**PLAIN | {"align": 0.5})
-    outside = torch.ones(6)
-    outside[2] = 0.0  # all but this one are inside
-    batch = batch._replace(inside=outside, x=batch.x[:1], y=batch.y[:1])
-    square = (hidden[0] - hidden[24 + 2]).square().sum()
-    for label in (0, 1):
-        shown = batch._replace(y=torch.tensor([label]), y_val=torch.zeros(6, dtype=torch.long))
-        term = value(method, shown) - value(replace(method, align=0.0), shown)
-        expected = square / 2 if label == 0 else (1 - square.sqrt()).clamp(min=0) ** 2 / 2
-        torch.testing.assert_close(term, 0.5 * expected, atol=1e-5, rtol=1e-4)
-    inside = shown._replace(inside=torch.ones(6))
-    assert value(method, inside) == value(replace(method, align=0.0), inside)
+    train_loss, val_loss = losses(net, net.params(), batch)
+    method = NoShares(**PLAIN | {"align": 0.7})
+    weight = method.weigh(train_loss, val_loss, batch.inside)
+    z, z_val = (net.with_hidden(net.params(), x)[1] for x in (batch.x, batch.x_val))
+    like = batch.y[:, None] == batch.y_val
+    pull, push = contrast(z, z_val, like, margin=1.0, weight=weight[:, None].expand(24, 6))
+    assert min(pull, push) > 0
+    term = value(method, batch) - value(replace(method, align=0.0), batch)
+    torch.testing.assert_close(term, 0.7 * (pull + push), atol=1e-5, rtol=1e-4)
 
 
 def test_labels_that_weigh_nothing_pull_nothing():
@@ -97,12 +77,6 @@ def test_labels_that_weigh_nothing_pull_nothing():
     repeated = torch.tensor([0, 2, 2])  # a weight of two is the point twice
     expected = contrast(z[repeated], other, like[repeated], margin=1.0)
     torch.testing.assert_close(found, expected)
-
-
-def test_a_net_that_training_data_do_not_teach_is_not_aligned_with_them():
-    batch = a_batch()
-    method = NoShares(**PLAIN | {"align": 1.0, "train_share": 0.0})
-    assert value(method, batch) == value(replace(method, align=0.0), batch)
 
 
 def test_images_are_moved_and_tables_are_jittered():

@@ -1,22 +1,23 @@
-r"""GIW+: generalized importance weighting with a tempered validation term, aligned class by class.
+r"""GIW+: half of the risk inside the training support, half of the test risk, aligned by class.
 
-.. math:: \alpha \frac1n \sum_i w_i \ell_i
-          + \frac1m \sum_j (1 - h_j)\, \frac1K \sum_k \ell(T_{jk} x_j, y_j)
-          + \kappa \gamma\, \big(\mathrm{pull} + \mathrm{push}\big) , \qquad
-          h_j = \kappa s_j , \quad \alpha = \frac1m \sum_j h_j
+.. math:: \kappa \frac1n \sum_i w_i \ell_i
+          + (1 - \kappa) \frac1m \sum_j \frac1K \sum_k \ell(T_{jk} x_j, y_j)
+          + \gamma\, \big(\mathrm{pull} + \mathrm{push}\big)
 
-This is the generalized risk of :mod:`giw.nets.methods.giw` with four things changed:
+Compared with the generalized risk of :mod:`giw.nets.methods.giw`:
 
+- *Training share* :math:`\kappa`: weighted training data carry half of what is descended, however
+  few validation points lie inside, and all validation points carry the other half. Both are risks
+  under the labels of the test distribution; they differ in how much inside counts. The split
+  decides whose losses weights match, and nothing else, so that an error of it costs little.
 - *Weights* are a ratio of class shares times a ratio of losses, :math:`w = r(y)\, g(\ell)`. The
-  former is shrunk towards one as far as it is noise; the latter matches the losses of each batch.
-- *Training share* :math:`\kappa`: weighted training data carry only a share of the risk inside, and
-  the validation points inside carry the rest themselves. The risk is the same for every
-  :math:`\kappa`, and an error of the split costs less.
+  former is shrunk towards one as far as it is noise; the latter matches the losses of each batch to
+  those of validation points inside.
 - *Copies*: each validation point comes K times; images are turned, stretched, sheared and shifted,
   other points are jittered along the data. The first copy is the point as it is.
-- *Alignment*: in the hidden layer, copies of points outside are pulled towards training points of
-  their class and pushed away from others, as in :class:`giw.nets.methods.CCSA`. A pair counts by
-  the weight of its training point, so that flipped labels pull nothing, and by :math:`1 - h_j`.
+- *Alignment*: in the hidden layer, copies are pulled towards training points of their class and
+  pushed away from others, as in :class:`giw.nets.methods.CCSA`. A pair counts by the weight of its
+  training point, so that flipped labels pull nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from giw.nets.training import (
     members,
     sample_losses,
 )
-from giw.objective import effective_share, generalized_risk
+from giw.objective import effective_share, weighted_risk
 from giw.objective.in_step_weights import class_ratio, with_class_shares
 from giw.objective.risks import contrast
 from giw.support import SupportSplit
@@ -72,12 +73,11 @@ class GIWPlus(GIW):
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
-    train_share : float, default=0.8
-        Share :math:`\kappa` of the risk inside the training support that weighted training data
-        carry. With less of it validation points inside count more themselves, and errors of split
-        and weights count less.
-    align : float, default=1.2
-        How much the alignment counts, times ``train_share``; 0 leaves it out.
+    train_share : float, default=0.5
+        Share :math:`\kappa` of what is descended that weighted training data carry. With less of it
+        validation points count more themselves, and errors of split and weights less.
+    align : float, default=1.0
+        How much the alignment counts; 0 leaves it out.
     copies : int, default=4
         Copies of each validation point a step, as far as they are no more than a training batch.
         A step costs at most twice that without copies. Square images from 16 pixels on are moved.
@@ -88,8 +88,8 @@ class GIWPlus(GIW):
 
     name: ClassVar[str] = "giw_plus"
     soft: bool = True
-    train_share: float = 0.8
-    align: float = 1.2
+    train_share: float = 0.5
+    align: float = 1.0
     copies: int = 4
     noise: float = 0.1
 
@@ -113,7 +113,7 @@ class GIWPlus(GIW):
         return PlusState(phase, _class_ratio(evidence, inside))
 
     def loss(self, net: Net, params: Params, state: PlusState, batch: Batch) -> StepLoss:
-        """The tempered generalized risk of one step."""
+        """What one step descends."""
         n, m = len(batch.y), len(batch.y_val)
         x = as_input(batch.x)
         copies, phase = self._copies(state.phase, x, as_input(batch.x_val))
@@ -122,23 +122,14 @@ class GIWPlus(GIW):
         train_loss = sample_losses(logits[:n], batch.y)  # (n,)
         copy_loss = sample_losses(logits[n:], y_copies)  # (K m,)
         weight = self._weights(state, batch, train_loss, copy_loss[:m])
-        inside, alpha = self._shares(batch)
-        val_loss = copy_loss.view(-1, m).mean(0)  # (m,)
-        risk = generalized_risk(train_loss, weight, val_loss, inside, alpha=alpha)
+        risk = self.train_share * weighted_risk(train_loss, weight)
+        risk = risk + (1 - self.train_share) * copy_loss.mean()
         if self.align > 0:
-            pull, push = contrast(
-                hidden[:n].float(),
-                hidden[n:].float(),
-                batch.y[:, None] == y_copies,
-                margin=MARGIN,
-                weight=weight[:, None] * (1 - inside).repeat(len(y_copies) // m),
-            )
-            risk = risk + self.train_share * self.align * (pull + push)
+            z, z_copies = hidden.float().split([n, len(copies)])
+            like = batch.y[:, None] == y_copies  # (n, K m)
+            pull, push = contrast(z, z_copies, like, margin=MARGIN, weight=weight[:, None])
+            risk = risk + self.align * (pull + push)
         return risk, replace(state, phase=phase), {"effective_share": effective_share(weight)}
-
-    def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What training data carry of each validation point's risk, (m,), and of all, ()."""
-        return self.train_share * batch.inside, self.train_share * batch.alpha
 
     @torch.no_grad()
     def _weights(
@@ -149,7 +140,6 @@ class GIWPlus(GIW):
         val_loss: Tensor,  # (m,)
     ) -> Tensor:  # (n,)  mean one
         """Losses matched as in GIW, with the class shares that validation labels ask for."""
-        # h is proportional to s, and matching does not see a common factor
         weight = self.weigh(train_loss.detach().float(), val_loss.detach().float(), batch.inside)
         if state.class_ratio is None:
             return weight
@@ -185,7 +175,7 @@ class GIWPlus(GIW):
 
 @dataclass(frozen=True)
 class PooledPlus(GIWPlus):
-    """GIW+ without weights, and with every membership one half: Pooled with copies and alignment.
+    """GIW+ without weights: Pooled with copies and alignment.
 
     Parameters
     ----------
@@ -202,9 +192,6 @@ class PooledPlus(GIWPlus):
     def state(self, evidence: Evidence, split: SupportSplit | None) -> PlusState:
         """Where the numbers for copies start."""
         return replace(super().state(evidence, split), class_ratio=None)
-
-    def _shares(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return torch.full_like(batch.inside, 0.5), torch.full_like(batch.alpha, 0.5)
 
     def _weights(
         self, state: PlusState, batch: Batch, train_loss: Tensor, val_loss: Tensor
