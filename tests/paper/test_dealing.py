@@ -19,4 +19,4 @@ def test_counts_are_equal_up_to_one_and_add_up(n, k):
 def test_points_come_from_the_front_of_the_order():
     order, group = np.array([4, 0, 3, 1, 2]), np.array([0, 0, 1, 1, 1])
 
-    np.testing.assert_array_equal(deal(order, group, 3, {0: 1, 1: 2}), [0, 4, 3])
+    np.testing.assert_array_equal(deal(order, group, {0: 1, 1: 2}), [0, 4, 3])

@@ -1,7 +1,6 @@
 """A method sees the problem and never the truth."""
 
 import numpy as np
-import pytest
 
 from giw.paper.sample import Sample, ShiftProblem, Truth
 
@@ -15,11 +14,6 @@ def test_groups_do_not_pass_the_door():
 
     for part in (problem.train, problem.val, problem.test):
         assert set(part.group) == {0}
-
-
-def test_empty_parts_are_refused():
-    with pytest.raises(ValueError, match="the val sample is empty"):
-        ShiftProblem(sample(), sample(n=0), sample())
 
 
 def test_taking_rows_keeps_points_labels_and_groups_together():

@@ -62,14 +62,6 @@ def cifar20(part: Part = "train", *, data_dir: Folder = None) -> Sample:
     official ones come first. The ``npz`` edition is smaller and its training labels were recovered
     from noisy ones, see ``docs/reproduce.md``: state that beside every number that comes from it.
 
-    Parameters
-    ----------
-    part : {"train", "test"}
-        50,000 or 10,000 images in the official editions.
-    data_dir : path, optional
-        Data folder, see :func:`giw.paper.files.catalogue`; a file whose md5 sum is not the known
-        one is refused.
-
     References
     ----------
     Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
@@ -95,9 +87,8 @@ def cifar_edition(data_dir: Folder = None) -> str:
 
 def _files_of(edition: str, part: str) -> list[files.KnownFile]:
     """Files that hold a part; an archive holds both."""
-    key = "cifar100", edition
-    mine = [known for known in files.KNOWN_FILES if (known.dataset, known.edition) == key]
-    return [known for known in mine if "archive" in edition or part in Path(known.name).stem]
+    mine = [known for known in files.KNOWN_FILES if known.edition == edition]
+    return [known for known in mine if edition == "archive" or part in Path(known.name).stem]
 
 
 def _read_python(raw: bytes, part: str) -> Parts:

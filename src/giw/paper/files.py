@@ -77,15 +77,7 @@ def find_file(file: KnownFile, data_dir: Folder = None) -> Path | None:
 
 
 def catalogue(data_dir: Folder = None, *, verify: bool = False) -> tuple[FileStatus, ...]:
-    """Every file of every data set: is it there, where, and is it the published one?
-
-    Parameters
-    ----------
-    data_dir : path, optional
-        Data folder; left out, ``$GIW_DATA``, and without that a cache in the home folder.
-    verify : bool, default=False
-        Read every file and compare its md5 sum with the published one.
-    """
+    """Every file of every data set: is it there, where, and where asked for, is it whole?"""
 
     def status(file: KnownFile) -> FileStatus:
         path = find_file(file, data_dir)
@@ -140,28 +132,18 @@ def missing(dataset: str, data_dir: Folder, what: str) -> FileNotFoundError:
 # Fetching ----------------------------------------------------------------------------------------
 
 
-def fetch(dataset: str, data_dir: Folder = None, *, base_url: str = "") -> tuple[Path, ...]:
+def fetch(dataset: str, data_dir: Folder = None) -> list[Path]:
     """Download the files of a data set that are not there yet, and check their md5 sums.
 
-    A download appears under its name only when it is whole and its checksum is right. Needs the
-    package pooch (``pip install 'giw[data]'``).
-
-    Parameters
-    ----------
-    dataset : {"mnist", "cifar100"}
-    data_dir : path, optional
-        Data folder, see :func:`giw.paper.files.catalogue`; files go into its folder ``mnist`` or
-        ``cifar100``.
-    base_url : str
-        A mirror that has the files under their own names; empty: the publishers' addresses.
+    A download appears under its name only when it is whole and its checksum is right. Files go into
+    the folder ``mnist`` or ``cifar100`` of the data folder. Needs the package pooch (``pip install
+    'giw[data]'``).
     """
     files = [known for known in KNOWN_FILES if known.dataset == dataset and known.url]
-    if not files:
-        raise ValueError(f"dataset is one of {', '.join(FOLDERS)}; got {dataset!r}")
-    return tuple(_fetch_one(known, data_dir, base_url) for known in files)
+    return [_fetch_one(known, data_dir) for known in files]
 
 
-def _fetch_one(known: KnownFile, data_dir: Folder, base_url: str) -> Path:
+def _fetch_one(known: KnownFile, data_dir: Folder) -> Path:
     present = find_file(known, data_dir)
     if present is not None:
         whole_bytes(known, present)
@@ -173,8 +155,7 @@ def _fetch_one(known: KnownFile, data_dir: Folder, base_url: str) -> Path:
             "fetching data needs pooch: pip install 'giw[data]'; or copy the files into the data "
             "folder by hand, or run `giw demo`, which needs no files"
         ) from None
-    address = f"{base_url.rstrip('/')}/" if base_url else known.url
-    url = address + known.name * address.endswith("/")
+    url = known.url + known.name * known.url.endswith("/")
     folder = data_folder(data_dir) / known.dataset
     try:
         return Path(pooch.retrieve(url, f"md5:{known.md5}", known.name, folder))

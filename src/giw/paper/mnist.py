@@ -21,15 +21,8 @@ RED, GREEN, BLUE = range(3)
 def mnist(part: Part = "train", *, task: Task = "odd_even", data_dir: Folder = None) -> Sample:
     """MNIST as ``uint8`` images of shape (n, 1, 28, 28); ``group`` is the digit.
 
-    Parameters
-    ----------
-    part : {"train", "test"}
-        60,000 or 10,000 images.
-    task : {"odd_even", "digit"}
-        ``y`` is 1 for odd digits, or the digit itself.
-    data_dir : path, optional
-        Data folder, see :func:`giw.paper.files.catalogue`. The four idx files may be gzipped or
-        not; one whose md5 sum is not the published one is refused.
+    By task ``y`` is 1 for odd digits, or the digit itself. The four idx files may be gzipped or
+    not; one whose md5 sum is not the published one is refused.
 
     References
     ----------
@@ -44,14 +37,9 @@ def mnist(part: Part = "train", *, task: Task = "odd_even", data_dir: Folder = N
 
 
 def colored(sample: Sample, color: ArrayLike) -> Sample:
-    """Grey images painted red, green or blue; the color becomes the group.
+    """Grey images of shape (n, 1, height, width) painted red (0), green (1) or blue (2).
 
-    Parameters
-    ----------
-    sample : Sample
-        Images of shape (n, 1, height, width).
-    color : integer array of shape (n,) or one integer
-        0 red, 1 green, 2 blue: the channel that gets the grey values, the others stay zero.
+    The color is the channel that gets the grey values, and becomes the group.
     """
     channel = np.broadcast_to(np.asarray(color), (len(sample),))
     here = (channel[:, None] == np.arange(3))[:, :, None, None]  # (n, 3, 1, 1)

@@ -60,8 +60,7 @@ def run_jobs(
 
     Parameters
     ----------
-    jobs : sequence of Job
-    place : Place
+    jobs, place
     engine : {"local", "ray"}
         ``"ray"`` needs ``pip install 'giw[ray]'`` and uses the cluster that ``ray.init`` finds,
         or starts a local one; store and data must be folders that all its machines see.
@@ -168,10 +167,7 @@ def _side_by_side(jobs: Sequence[Job], place: Place, processes: int) -> Iterator
 
 @contextmanager
 def _interrupts_go_to(handler: Any) -> Iterator[None]:
-    """While this lasts, Ctrl-C is handled so; only the main thread can hear it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """While this lasts, Ctrl-C is handled so."""
     before = signal.signal(signal.SIGINT, handler)
     try:
         yield
@@ -179,9 +175,7 @@ def _interrupts_go_to(handler: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-_STOP: list[
-    Path
-] = []  # the file that tells this process to stop; its thread listens once it has one
+_STOP: list[Path] = []  # the file that tells this process to stop, once its thread listens
 
 
 def _work(job: Job, place: Place, stop: Path, parent: int) -> Done:

@@ -24,36 +24,16 @@ LAST = 10  # epochs that the paper averages over
 
 @dataclass(frozen=True)
 class Result:
-    """What one run left behind.
-
-    Attributes
-    ----------
-    run : Run
-    curve : array of shape (epochs,)
-        Test accuracy after each epoch, or after the last ten, between 0 and 1.
-    seconds : float
-        Wall time of the run; where trials are trained side by side, its share.
-    split : dict
-        Quality of the split: ``alpha``, ``true_alpha``, ``support_share``, ``auroc``,
-        ``false_outside``, ``false_inside``; empty where the method does not split.
-    weights : dict
-        Mean effective share of the training batch over the last epochs, where logged.
-    about : dict
-        Versions, commit, device.
-    extra : dict
-        Small arrays for figures, such as split scores.
-    n_test : int or None
-        Number of test points, which makes a curve a row of small whole numbers on the disk.
-    """
+    """What one run left behind."""
 
     run: Run
-    curve: NDArray[np.float64]
-    seconds: float
-    split: dict[str, float] = field(default_factory=dict)
-    weights: dict[str, float] = field(default_factory=dict)
-    about: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, list[float]] = field(default_factory=dict)
-    n_test: int | None = None
+    curve: NDArray[np.float64]  # test accuracy after each epoch, or after the last ten, 0 to 1
+    seconds: float  # wall time; where trials are trained side by side, its share
+    split: dict[str, float] = field(default_factory=dict)  # quality; empty without a split
+    weights: dict[str, float] = field(default_factory=dict)  # effective share, where logged
+    about: dict[str, str] = field(default_factory=dict)  # versions, commit, device
+    extra: dict[str, list[float]] = field(default_factory=dict)  # for figures, as split scores
+    n_test: int | None = None  # makes a curve a row of small whole numbers on the disk
 
     @property
     def accuracy(self) -> float:
@@ -70,11 +50,6 @@ class Store:
     A file is written beside the old one, flushed to the disk and renamed, so that a reader sees all
     of it or nothing; each line carries a checksum of itself. Processes may share a folder: each
     locks a run before it starts, and a lock ends with its process.
-
-    Parameters
-    ----------
-    folder : path
-        Made where needed.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -139,18 +139,18 @@ def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
 
 def make_net(run: Run, problem: ShiftProblem, seed: int) -> nn.Module:
     """The paper's net for a setting; LeNet-5 at laptop scale; grey images' wide one by variant."""
+    shape, n_classes = problem.train.x.shape, problem.n_classes
+
+    def wide_lenet() -> nn.Module:
+        net = LeNet5(n_classes, shape[1])
+        net.conv1, net.conv2 = nn.Conv2d(shape[1], 20, 5), nn.Conv2d(20, 50, 5)
+        net.fc1 = nn.Linear(50 * 5 * 5, 120)
+        return net
+
     if "wide_net" in run.changes:
-        return initialised(lambda: wide_lenet(problem.train.x.shape[1], problem.n_classes), seed)
+        return initialised(wide_lenet, seed)
     name = "lenet5" if run.scale == "laptop" else run.setting.net
-    return build(name, problem.train.x.shape, problem.n_classes, random_state=seed)
-
-
-def wide_lenet(channels: int, n_classes: int) -> nn.Module:
-    """LeNet-5 with the 20 and 50 channels that the paper gives it for colour images."""
-    net = LeNet5(n_classes, channels)
-    net.conv1, net.conv2 = nn.Conv2d(channels, 20, 5), nn.Conv2d(20, 50, 5)
-    net.fc1 = nn.Linear(50 * 5 * 5, 120)
-    return net
+    return build(name, shape, n_classes, random_state=seed)
 
 
 def config_of(run: Run) -> TrainingConfig:

@@ -13,24 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 class Sample:
     """Points, their task labels, and the subclass that a shift acts on.
 
-    Parameters
-    ----------
-    x : array of shape (n, ...)
-        Points: (n, d), or (n, channels, height, width) for images, whose pixels stay ``uint8`` in
-        memory because they are a quarter of the size.
-    y : array of integers of shape (n,)
-        Task label, an index into ``classes``.
-    group : array of integers of shape (n,)
-        Subclass on which a shift acts: the digit behind odd and even, the fine class behind a
-        superclass, the square of the toy example.
-    classes : tuple of str
-        Name of each class, seen in this sample or not.
+    The subclass is the digit behind odd and even, the fine class behind a superclass, the square of
+    the toy example. Pixels stay ``uint8`` in memory because they are a quarter of the size.
     """
 
-    x: NDArray[Any]  # (n, ...)
-    y: NDArray[np.int64]  # (n,)
+    x: NDArray[Any]  # (n, d), or (n, channels, height, width) for images
+    y: NDArray[np.int64]  # (n,), indices into classes
     group: NDArray[np.int64]  # (n,)
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # of the task, seen in this sample or not
 
     def __post_init__(self) -> None:
         for name in ("y", "group"):
@@ -65,8 +55,6 @@ class ShiftProblem:
     def __post_init__(self) -> None:
         for name in ("train", "val", "test"):
             sample: Sample = getattr(self, name)
-            if len(sample) == 0:
-                raise ValueError(f"the {name} sample is empty; every part needs at least one point")
             object.__setattr__(self, name, replace(sample, group=np.zeros(len(sample), int)))
 
     @property

@@ -56,16 +56,15 @@ def equal_counts(groups: Indices, n: int) -> dict[int, int]:
     return {int(g): each + (position < rest) for position, g in enumerate(groups)}
 
 
-def deal(rows: Indices, group: Indices, n: int, counts: dict[int, int]) -> Indices:
+def deal(rows: Indices, group: Indices, counts: dict[int, int]) -> Indices:
     """So many validation rows of each group from the front of ``rows``."""
-    parts = {g: rows[group[rows] == g][:count] for g, count in counts.items()}
-    for g, count in counts.items():
-        if len(parts[g]) < count:
+    parts = [rows[group[rows] == g][:count] for g, count in counts.items()]
+    for part, (g, count) in zip(parts, counts.items(), strict=True):
+        if len(part) < count:
             raise ValueError(
-                f"n_val={n} asks for {count} points of group {g}, which has {len(parts[g])} left; "
-                "lower n_val"
+                f"group {g} has {len(part)} points, {count} are asked for; lower n_val"
             )
-    return np.concatenate(list(parts.values()))
+    return np.concatenate(parts)
 
 
 def authors_draw(group: Indices, counts: dict[int, int]) -> tuple[Indices, random.Random]:
@@ -111,16 +110,14 @@ def support_shift(
 
     Parameters
     ----------
-    sample : Sample
-        Clean data from which training and validation points are drawn.
+    sample, test : Sample
+        Clean data from which training and validation points are drawn, and a test set of its own,
+        which is cut to the test groups.
     train_groups, test_groups : collections of int
         Groups that training has, and groups that validation and test have.
     n_val : int
         Number of validation points, the same from every test group (one more in the lowest-numbered
-        ones where ``n_val`` does not divide), as in the paper. The true α is the share of inside
-        points among them.
-    test : Sample
-        A test set of its own, which is cut to the test groups.
+        ones where ``n_val`` does not divide), as in the paper.
     protocol : {"honest", "published", "authors"}
         ``"honest"``: validation is disjoint from training and test and drawn anew for every
         ``random_state``. ``"published"``: as the paper's authors did, validation is drawn from
@@ -139,7 +136,7 @@ def support_shift(
         val_rows, _ = authors_draw(sample.group, counts)
         val_rows = val_rows[np.isin(sample.group[val_rows], wanted)]
     else:
-        val_rows = deal(pool, sample.group, n_val, equal_counts(wanted, n_val))
+        val_rows = deal(pool, sample.group, equal_counts(wanted, n_val))
     train_rows = pool[np.isin(sample.group[pool], known)]
     if protocol == "honest":
         train_rows = train_rows[~np.isin(train_rows, val_rows)]
@@ -158,18 +155,9 @@ def color_shift(
 ) -> tuple[ShiftProblem, Truth]:
     """Paint training images red, and validation and test images red, green or blue evenly.
 
-    Case (iii) of the paper. The test image in row i has color i mod 3.
-
-    Parameters
-    ----------
-    sample, test : Sample
-        Grey images from which training and validation are drawn, and grey images for the test.
-    n_val : int, default=20
-        Number of validation points: as many of each class as of any other (two per digit for 20)
-        and, in random order, as many of each color, red first where it does not divide. The true α
-        is the share of red in the draw, 7 of 20.
-    protocol, random_state
-        As in :func:`support_shift`.
+    Case (iii) of the paper, from grey images. Validation has as many of each class (two per digit
+    for 20) and, in random order, of each color, red first where it does not divide. The test image
+    in row i has color i mod 3. Protocols are those of :func:`support_shift`.
     """
     rng = _generator(protocol, random_state)
     order = rng.permutation(len(sample))
@@ -178,7 +166,7 @@ def color_shift(
         val_rows, theirs = authors_draw(sample.y, counts)
         val_color = authors_colors(theirs, n_val)
     else:
-        val_rows = deal(order, sample.y, n_val, counts)
+        val_rows = deal(order, sample.y, counts)
         val_color = rng.permutation(np.arange(n_val) % 3)
     train_rows = np.arange(len(sample))
     if protocol == "honest":
