@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from tests.paper.written_files import (
+    FINE_TO_COARSE,
     accept,
     archive,
     cifar_arrays,
@@ -17,7 +18,6 @@ from tests.paper.written_files import (
 from giw.paper.cifar import (
     COARSE_NAMES,
     FINE_NAMES,
-    FINE_TO_COARSE,
     PAPER_TRAINING_CLASSES,
     cifar20,
     cifar_edition,

@@ -71,6 +71,7 @@ def test_the_schedule_shrinks_with_the_epochs_and_keeps_the_papers_decay():
     config = config_of(run)
     assert config.drop_every == 10
     assert config.weight_decay == 1e-5
+    assert (config.batch_size, config.learning_rate, config.decay) == (256, 5e-4, 0.1)
     assert config.pretrain_epochs == 10
 
 

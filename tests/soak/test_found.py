@@ -125,7 +125,7 @@ def test_a_run_of_strange_names_is_refused_and_nothing_leaves_the_folder(part, v
 def test_a_result_of_wrong_types_is_refused_where_it_is_read(part, value):
     body = json.loads(encode(some_results()[0]))
     body[part] = value
-    with pytest.raises(ValueError, match=r"^r\.json lacks"):
+    with pytest.raises(ValueError, match=r"^r\.json was altered, or lacks"):
         decode(sealed(body).decode(), "r.json")
 
 

@@ -47,9 +47,6 @@ SUPERCLASSES: dict[str, tuple[str, ...]] = {
 }
 COARSE_NAMES = tuple(SUPERCLASSES)  # in alphabetical order, which is the order of their numbers
 FINE_NAMES = tuple(sorted(name for five in SUPERCLASSES.values() for name in five))
-FINE_TO_COARSE = np.array(
-    [next(i for i, five in enumerate(SUPERCLASSES.values()) if fine in five) for fine in FINE_NAMES]
-)  # (100,)
 PAPER_TRAINING_CLASSES = tuple(
     sorted(FINE_NAMES.index(fine) for five in SUPERCLASSES.values() for fine in five[:2])
 )  # 40 fine classes

@@ -154,17 +154,17 @@ def curve_pictures(experiment: Experiment) -> list[Picture]:
     """Learning curves by protocol: data sets by shifts."""
     styles = styles_of(experiment.methods)
 
-    def draw(axes: Axes, panel: Mapping[str, NDArray[np.float64]]) -> None:
-        for method, values in panel.items():  # (trials, epochs)
-            thin = max(1, values.shape[1] // POINTS)
-            draw_curve(axes, 100 * values, styles[method], main=method == "giw", thin=thin)
+    def draw(axes: Axes, panel: Mapping[str, Any]) -> None:
+        for method, curves in panel.items():  # (trials, epochs)
+            thin, values = max(1, experiment.epochs // POINTS), 100 * np.stack(curves)
+            draw_curve(axes, values, styles[method], main=method == "giw", thin=thin)
 
     found = []
     for protocol in experiment.protocols:
-        shown: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}
+        shown = {}
         for place in PLACES:
-            every = {m: experiment.curves(Key(place, protocol, m)) for m in experiment.methods}
-            panel = {m: curves for m, curves in every.items() if curves is not None}
+            keys = {m: Key(place, protocol, m) for m in experiment.methods}
+            panel = {m: curves for m, key in keys.items() if (curves := experiment.curves(key))}
             if panel:
                 shown[setting_name(*place[:2]), shift_name(place.shift)] = panel
         if not shown:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 ENVIRONMENT_VARIABLE = "GIW_DATA"
 # No file of these data sets is larger; whatever claims to be is refused before memory is asked for.
@@ -170,19 +170,13 @@ def _fetch_one(known: KnownFile, data_dir: Folder) -> Path:
 
 def in_words(found: tuple[FileStatus, ...], folder: Path) -> str:
     """All files as a table, and for each data set whether it can be read."""
-    from giw.pages.tables import Group, Sheet, entries, text_sheet
-
-    rows: list[Any] = []
-    editions: dict[str, dict[str, set[str]]] = {}  # states of the files of each edition
-    for one in found:
-        size = "" if one.size is None else f"{one.size / 2**20:.1f} MB"
-        file = one.file
-        rows.append(entries(file.dataset, file.edition, file.name, size, one.state))
-        editions.setdefault(file.dataset, {}).setdefault(file.edition, set()).add(one.state)
-    head = ("data set", "edition", "file", "size", "state")
     there = folder if folder.is_dir() else f"{folder} (not there)"
     lines = [f"Data folder: {there}"]
-    lines += [text_sheet(Sheet("", "", head, [Group("", rows)], align="lllrl")).rstrip("\n")]
+    editions: dict[str, dict[str, set[str]]] = {}  # states of the files of each edition
+    for one in found:
+        file, size = one.file, "" if one.size is None else f"{one.size / 2**20:.1f} MB"
+        lines += [f"{file.dataset:8}  {file.edition:7}  {file.name:26}  {size:>8}  {one.state}"]
+        editions.setdefault(file.dataset, {}).setdefault(file.edition, set()).add(one.state)
     for dataset, states in editions.items():
         whole = [name for name, all_ in states.items() if all_ <= {"present", "verified"}]
         way_out = f"not there; copy its files into the folder, or giw paper data --fetch {dataset}"

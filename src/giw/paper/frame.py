@@ -24,14 +24,9 @@ from giw.paper.settings import DATASET_CASES, SHIFTS
 EXPERIMENT = ["epochs", "seed", "scale"]
 CELL = ["dataset", "case", "shift", "protocol", "method", "variant"]
 COLUMNS = ("giw", *(method for method in PAPER_METHODS if method != "giw"))
-SPLIT_QUALITY = {
-    "alpha": "α",
-    "true_alpha": "true α",
-    "support_share": "share inside",
-    "false_outside": "false outside",
-    "false_inside": "false inside",
-    "auroc": "AUROC",
-}
+SPLIT_QUALITY = {"alpha": "α", "true_alpha": "true α", "support_share": "share inside"}
+SPLIT_QUALITY |= {"false_outside": "false outside", "false_inside": "false inside"}
+SPLIT_QUALITY |= {"auroc": "AUROC"}
 
 
 class Place(NamedTuple):
@@ -156,10 +151,9 @@ class Experiment:
         """Mean and spread of one cell on its own."""
         return standings({key.method: self.accuracy(key)}).get(key.method)
 
-    def curves(self, key: Key) -> NDArray[np.float64] | None:
-        """Learning curves of a cell, shape (trials, epochs); None where only the end was tested."""
-        curves = [r.curve for r in self.trials(key) if len(r.curve) == self.epochs]
-        return np.stack(curves) if curves else None
+    def curves(self, key: Key) -> list[NDArray[np.float64]]:
+        """Learning curves of a cell by trial, but where only the end was tested."""
+        return [r.curve for r in self.trials(key) if len(r.curve) == self.epochs]
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:

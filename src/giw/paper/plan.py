@@ -46,6 +46,11 @@ class Run:
         return paper_setting(self.dataset, self.case, self.shift)
 
     @property
+    def pretrain_epochs(self) -> int:
+        """Epochs of pretraining, which methods of a setting share."""
+        return 5 if self.scale == "laptop" else self.setting.pretrain_epochs
+
+    @property
     def changes(self) -> dict[str, float]:
         """Names and amounts of all that the variant, or a published method, changes."""
         splits = self.setting.splits_validation

@@ -35,14 +35,7 @@ def paper_accuracy(dataset: str, case: str, shift: str, method: str) -> PaperFig
 def paper_split_error(direction: str, rate: float, shift: str) -> PaperFigure | None:
     """GIW on MNIST (iii) with a share of one group on the wrong side, or None where not reported.
 
-    Parameters
-    ----------
-    direction : {"out_to_in", "in_to_out"}
-        Which points change sides. At rate 0 the paper repeats its GIW as it is.
-    rate : float
-        Share of the group that does.
-    shift : str
-        ``"label_noise_0.2"`` or ``"label_noise_0.4"``.
+    ``direction`` is ``"out_to_in"`` or ``"in_to_out"``; at rate 0 the paper repeats its GIW.
     """
     return _figures("split_error").get((direction, rate, shift))
 

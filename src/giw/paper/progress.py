@@ -66,8 +66,8 @@ def job_seconds(jobs: Iterable[Job], kind: str, measured: Measured) -> dict[Job,
         if run.data not in begun:
             begun.add(run.data)
             plain = Run(*(run.dataset, run.case, run.shift, "pooled", 0), scale=run.scale)
-            before = 5 if run.scale == "laptop" else run.setting.pretrain_epochs
-            seconds[job] += len(job.runs) * before * epoch_seconds(plain, kind, measured)
+            epochs = len(job.runs) * run.pretrain_epochs
+            seconds[job] += epochs * epoch_seconds(plain, kind, measured)
     return seconds
 
 
@@ -85,17 +85,10 @@ def in_words(seconds: float) -> str:
 
 @dataclass
 class GridView:
-    """How far a grid is.
+    """How far a grid is."""
 
-    Parameters
-    ----------
-    seconds : mapping from a job to the seconds that it is expected to take
-    speedup : float
-        How many times as fast as one process the processes are expected to be.
-    """
-
-    seconds: Mapping[Job, float]
-    speedup: float = 1.0
+    seconds: Mapping[Job, float]  # that each job is expected to take
+    speedup: float = 1.0  # how many times as fast as one process the processes will be
     failed: int = 0
     written: int = 0
     ended: int = 0

@@ -217,16 +217,19 @@ def decode(text: str, name: str) -> Result:
     if found != FORMAT:
         raise ValueError(f"{name} has format {str(found)[:20]!r}, this version reads {FORMAT}")
     try:
-        right = _crc(values)
-        if right != crc:
+        if (right := _crc(values)) != crc:
             raise ValueError(f"its checksum is {right}, not {str(crc)[:20]!r}")
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} was altered: {error}") from None
-    try:
         return _result(values)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise ValueError(f"{name} lacks what a result has: {said}") from None
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+    ) as e:
+        said = " ".join(str(e).split())[:200]
+        raise ValueError(f"{name} was altered, or lacks what a result has: {said}") from None
 
 
 def _result(values: dict[str, Any]) -> Result:
@@ -235,20 +238,18 @@ def _result(values: dict[str, Any]) -> Result:
     for part in ("split", "weights"):
         array = _array(list(values[part].values()), part)
         numbers[part] = dict(zip(values[part], array.tolist(), strict=True))
-    about = dict(values["about"])
-    if not all(isinstance(value, str) for value in about.values()):
-        raise ValueError("about must hold text")
-    curve, n_test = _array(values["curve"], "curve"), values.get("n_test")
-    if len(curve) == 0:
-        raise ValueError("no learning curve")
+    about, curve = dict(values["about"]), _array(values["curve"], "curve")
+    if not all(isinstance(value, str) for value in about.values()) or len(curve) == 0:
+        raise ValueError("about must hold text, and a curve something")
+    n_test = values.get("n_test")
     if n_test is not None:
         if type(n_test) is not int or n_test < 1:
             raise ValueError("n_test must be a positive whole number")
         curve = np.round(np.cumsum(curve) / n_test, 6)
     extra = {name: _array(part, name).tolist() for name, part in values["extra"].items()}
-    (seconds,) = _array([values["seconds"]], "seconds")
+    seconds = float(_array([values["seconds"]], "seconds")[0])
     run = Run.from_dict(values["run"])
-    return Result(run, curve, float(seconds), **numbers, about=about, extra=extra, n_test=n_test)
+    return Result(run, curve, seconds, **numbers, about=about, extra=extra, n_test=n_test)
 
 
 def _array(values: Any, name: str) -> NDArray[np.float64]:

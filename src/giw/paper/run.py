@@ -156,15 +156,12 @@ def make_net(run: Run, problem: ShiftProblem, seed: int) -> nn.Module:
 def config_of(run: Run) -> TrainingConfig:
     """The paper's training, with its schedule scaled to the run's number of epochs."""
     setting = run.setting
-    share = 1 if "unscaled" in run.changes else run.epochs / setting.epochs
+    whole = setting.epochs if "unscaled" in run.changes else run.epochs
     return TrainingConfig(
         epochs=run.epochs,
-        pretrain_epochs=5 if run.scale == "laptop" else setting.pretrain_epochs,
-        batch_size=setting.batch_size,
-        learning_rate=setting.learning_rate,
+        pretrain_epochs=run.pretrain_epochs,
         weight_decay=setting.weight_decay,
-        decay_every=max(1, round(setting.rate_every * share)),
-        decay=setting.rate_factor,
+        decay_every=max(1, round(whole / 4)),
         augmentation=setting.augmentation,
         epoch_of="val" if "one_step" in run.changes else "train",
         # testing takes longer than a single step, and most of an epoch at laptop scale

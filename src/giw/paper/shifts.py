@@ -106,27 +106,21 @@ def support_shift(
     """Train on some groups, validate and test on others.
 
     Equal sets of groups are case (i) of the paper, fewer test groups case (ii), more case (iii),
-    an overlap case (iv).
+    an overlap case (iv). Validation has as many points of every test group, one more in the
+    lowest-numbered ones where ``n_val`` does not divide.
 
     Parameters
     ----------
     sample, test : Sample
-        Clean data from which training and validation points are drawn, and a test set of its own,
-        which is cut to the test groups.
-    train_groups, test_groups : collections of int
-        Groups that training has, and groups that validation and test have.
-    n_val : int
-        Number of validation points, the same from every test group (one more in the lowest-numbered
-        ones where ``n_val`` does not divide), as in the paper.
+        Clean data from which training and validation are drawn, and a test set of its own, which
+        is cut to the test groups.
     protocol : {"honest", "published", "authors"}
         ``"honest"``: validation is disjoint from training and test and drawn anew for every
         ``random_state``. ``"published"``: as the paper's authors did, validation is drawn from
         the training pool, left in it, and the same for every ``random_state``; a split of
         validation data then only has to find duplicates. ``"authors"``: the very points that the
-        authors' loader draws, left in the pool.
-    draw_ten : bool, default=False
-        The authors' loader draws from every group, and what is not tested is dropped.
-    random_state : int, generator or None
+        authors' loader draws, left in the pool; with ``draw_ten`` it draws from every group, and
+        what is not tested is dropped.
     """
     known, wanted = np.unique(list(train_groups)), np.unique(list(test_groups))
     pool = _generator(protocol, random_state).permutation(len(sample))  # dealt from its front

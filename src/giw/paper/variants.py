@@ -130,15 +130,9 @@ def checked(
 def make_method(
     method: str, variant: str, truths: Mapping[int, Truth], *, splits: bool = True
 ) -> Method:
-    """A method as a job asks for it.
+    """A method as a job asks for it; ``splits`` is false where the paper's GIW does not split.
 
-    Parameters
-    ----------
-    method, variant : str
-    truths : mapping from the random state of each trial to its truth
-        Used by the variants that are about the truth, and by no other.
-    splits : bool, default=True
-        False under class-prior shift, where the paper's GIW does not split.
+    ``truths``, by the random state of each trial, are for variants that are about the truth.
     """
     method, parts, settings = checked(method, variant, splits=splits)
     if "bandwidth" in settings:
