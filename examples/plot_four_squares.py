@@ -27,7 +27,7 @@ from giw.checks import as_generator
 from giw.nets.methods import DIW, GIW, ValOnly
 from giw.nets.models import MLP, initialised
 from giw.nets.training import Method, Tensors, TrainingConfig, TrainingRecord, pretrain, train
-from giw.pages import summarize, text_table
+from giw.pages.tables import summarize, text_table
 from giw.paper.sample import Sample, ShiftProblem, Truth
 from giw.paper.shifts import trial_seeds
 

@@ -21,6 +21,7 @@ MOST = {
     "support": 890,
     "paper": 4_050,
     "diagnosis": 2_815,
+    "pages": 840,
 }
 
 

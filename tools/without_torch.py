@@ -121,7 +121,8 @@ def tables() -> None:
 
 def pages() -> None:
     """A table of results and a figure are drawn."""
-    from giw.pages import split_histogram, summarize, text_table
+    from giw.pages.figures import split_histogram
+    from giw.pages.tables import summarize, text_table
 
     runs = {"GIW": [0.9, 0.8, 0.9], "plain": [0.7, 0.8, 0.7]}
     assert "GIW" in text_table(summarize(runs))

@@ -222,6 +222,16 @@ def test_figures_can_be_read_and_say_in_words_what_they_show(seen, width):
     assert "are called inside" in told
 
 
+def test_small_bars_are_as_high_as_their_shares_and_say_so(found):
+    drawn = diagnosis_page(found).split('aria-label="town in training')[1].split("</svg>")[0]
+    heights = [float(h) for h in re.findall(r'height="([0-9.]+)" fill', drawn)]
+    shares = [part for _, *both in found.to_frame().set_index("column").shares["town"]
+              for part in both]  # fmt: skip
+
+    assert heights == pytest.approx([30 * share / max(shares) for share in shares], abs=0.06)
+    assert "&lt;i&gt;Lima&lt;/i&gt; 0\u00a0% and 40\u00a0%" in drawn
+
+
 class Tags(HTMLParser):
     def __init__(self, html):
         super().__init__()

@@ -1,6 +1,6 @@
 import pytest
 
-from giw.pages.style import NAMES, STYLES, name_of, styles_of
+from giw.pages.style import STYLES, name_of, styles_of
 
 PAGES = {"light": "#fdfcfa", "dark": "#15181c"}  # the backgrounds of templates/page.css
 
@@ -27,9 +27,9 @@ def test_every_method_can_be_seen_on_light_and_on_dark_pages(method, page):
     assert contrast(STYLES[method].color, PAGES[page]) >= 3.0
 
 
-def test_every_named_method_has_a_style_and_no_two_share_one():
-    assert STYLES.keys() == NAMES.keys()
-    assert len(set(STYLES.values())) == len(STYLES)
+def test_no_two_methods_share_a_name_or_a_look():
+    assert len({style.name for style in STYLES.values()}) == len(STYLES)
+    assert len({(style.color, style.dash) for style in STYLES.values()}) == len(STYLES)
 
 
 def test_a_method_looks_the_same_whoever_stands_beside_it():

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,6 @@ from giw.pages.tables import (
     markdown_sheet,
     paired_p_value,
     rows_sheet,
-    small_bars,
     summarize,
     text_table,
 )
@@ -156,13 +153,6 @@ def test_plain_text_shows_every_cell_and_no_colour_codes():
     assert "\x1b" not in text
     for cell in ("GIW", "91.0 ± 1.6", "tied, p = 0.70", "against the best"):
         assert cell in text
-
-
-def test_small_bars_are_as_high_as_their_shares_and_say_so():
-    drawn = small_bars([(0.5, 0.25), (0.5, 0.75)], alt="<in words>")
-
-    assert [float(h) for h in re.findall(r'height="([0-9.]+)" fill', drawn)] == [20, 10, 20, 30]
-    assert 'aria-label="&lt;in words&gt;"' in drawn
 
 
 def test_labels_with_markup_stay_labels():

@@ -41,9 +41,10 @@ def demo(
     check_writable(out / "report.html", "name another folder with --out")
     started = time.perf_counter()
     from giw.cli import demo_page
-    from giw.pages import in_one_sentence, save, write_page
+    from giw.pages.figures import save
+    from giw.pages.page import write_page
     from giw.pages.progress import make_progress
-    from giw.pages.tables import markdown_sheet, text_sheet
+    from giw.pages.tables import in_one_sentence, markdown_sheet, text_sheet
     from giw.writing import write_whole
 
     with make_progress(shown=not (quiet or as_json), console=err_console()) as progress:

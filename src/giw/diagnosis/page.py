@@ -28,11 +28,7 @@ def diagnosis_page(
 ) -> str:
     """The page: the answer, what to do, and then the evidence piece by piece."""
     p_value, inside = np.asarray(found.split.p_value), np.asarray(found.split.inside)
-    figure = split_histogram(
-        p_value, inside, threshold=found.split.level,
-        xlabel="how ordinary the row is among training rows",
-        groups=("called inside", "called outside"),
-    )  # fmt: skip
+    figure = split_histogram(p_value, inside, found.split.level)
     alt = f"Histogram of the p-values of {len(p_value):,} validation rows: {int(inside.sum()):,} "
     alt += f"above the cut at {found.split.level:g} are called inside, {int((~inside).sum()):,} "
     return render(

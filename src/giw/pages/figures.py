@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from giw.checks import as_array
 from giw.pages.style import BLUE, INK, LINE, VERMILION, Style
 from giw.writing import write_whole
 
@@ -52,66 +51,33 @@ def draw_curve(
     return mean
 
 
-def split_histogram(
-    score: ArrayLike,
-    inside: ArrayLike,
-    *,
-    threshold: float | None = None,
-    xlabel: str = "p-value of belonging to the training data",
-    groups: tuple[str, str] = ("inside the training support", "outside it"),
-    bins: int = 20,
-) -> Figure:
-    """How the split's scores fall for points inside and outside the training support.
+def split_histogram(p_value: ArrayLike, inside: ArrayLike, level: float = 0.05) -> Figure:
+    """How p-values of validation points fall inside and outside the training support.
 
     Parameters
     ----------
-    score : array-like of shape (m,)
-        A score or p-value per validation point, larger for points that look like training data.
+    p_value : array-like of shape (m,)
+        Larger for points that look like training data.
     inside : array-like of bool, shape (m,)
-        The truth where it is known, otherwise the split itself; it colours the bars.
-    threshold : float, optional
-        Where the split cuts; drawn as a line, with what lies on either side named.
-    xlabel : str
-        What the score is.
-    groups : tuple of str
-        Names of the two groups.
-    bins : int, default=20
-        Number of bars.
+        The split; it colours the bars.
+    level : float, default=0.05
+        Where the split cuts.
     """
-    values = as_array(score, "score").astype(np.float64)
-    member = as_array(inside, "inside")
-    if values.ndim != 1 or values.size == 0 or member.shape != values.shape:
-        raise ValueError(
-            "need one score and one inside flag per validation point, got score of shape "
-            f"{values.shape} and inside of shape {member.shape}"
-        )
-    if not np.isin(member, (0, 1)).all():
-        raise ValueError(
-            "inside must be true or false for each point; cut a posterior at 0.5 first"
-        )
-    member = member.astype(bool)
-    figure, axes = new_figure()
-    low, high = float(values.min()), float(values.max())
-    if low >= 0 and high <= 1:  # p-values: bars at round numbers
-        low, high = 0.0, 1.0
-    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
+    values, member = np.asarray(p_value), np.asarray(inside, dtype=bool)
     sides = [values[member], values[~member]]
-    bars = axes.hist(sides, edges.tolist(), stacked=True, color=[BLUE, VERMILION], rwidth=0.9)[2]
-    axes.margins(y=0.22)  # room for the words at the threshold
-    if threshold is not None:
-        axes.axvline(threshold, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
-        cut = f"{threshold:g}".replace("-", "−")
-        on_the_left = threshold <= (low + high) / 2  # the words go where there is room
-        words = f"cut at {cut}, inside →" if on_the_left else f"← outside, cut at {cut}"
-        axes.annotate(
-            words, (threshold, 0.97), xycoords=("data", "axes fraction"), va="top",
-            xytext=(6 if on_the_left else -6, 0), textcoords="offset points",
-            ha="left" if on_the_left else "right", color=INK, fontsize=FONT - 1,
-        )  # fmt: skip
-    axes.set_xlabel(xlabel)
+    figure, axes = new_figure()
+    edges = np.linspace(0, 1, 21).tolist()
+    bars = axes.hist(sides, edges, stacked=True, color=[BLUE, VERMILION], rwidth=0.9)[2]
+    axes.margins(y=0.22)  # room for the words at the cut
+    axes.axvline(level, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"cut at {level:g}, inside →", (level, 0.97), xycoords=("data", "axes fraction"), va="top",
+        xytext=(6, 0), textcoords="offset points", color=INK, fontsize=FONT - 1,
+    )  # fmt: skip
+    axes.set_xlabel("how ordinary the row is among training rows")
     axes.set_ylabel("validation points")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    named = zip(groups, sides, strict=True)
+    named = zip(("called inside", "called outside"), sides, strict=True)
     name(axes, bars, [f"{group} ({len(side)})" for group, side in named])
     return settled(figure)
 

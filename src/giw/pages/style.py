@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import cycle
 
-NAMES = {
-    "giw": "GIW",
-    "diw": "DIW",
-    "r_diw": "R-DIW",
-    "reweight": "Reweight",
-    "mw_net": "MW-Net",
-    "ccsa": "CCSA",
-    "dann": "DANN",
-    "val_only": "Val-only",
-    "pretrain_val": "Pretrain-val",
-    "pooled": "Pooled",
-    "train_only": "Train-only",
-    "giw_split": "GIW, split",
-    "giw_unsplit": "GIW, unsplit",
-    "giw_plus": "GIW+",
-    "giw_published": "GIW (published)",
-    "diw_published": "DIW (published)",
-    "pooled_plus": "Pooled, same help",
-}
 DATASETS = {"mnist": "MNIST", "color_mnist": "Color-MNIST", "cifar20": "CIFAR-20"}
 VARIANTS = {
     "": "as it is",
@@ -56,37 +38,38 @@ GREY, GOLD, VIOLET, CRIMSON = "#7a7f87", "#a67c00", "#7b61c9", "#c2255c"
 
 @dataclass(frozen=True)
 class Style:
-    """How a method is drawn."""
+    """How a method is drawn, and what it is called."""
 
     color: str
     dash: str = "-"
+    name: str = ""
 
 
 STYLES = {
-    "giw": Style(VERMILION),
-    "diw": Style(BLUE),
-    "val_only": Style(GREEN),
-    "pretrain_val": Style(PINK),
-    "pooled": Style(GREY, "--"),
-    "r_diw": Style(BLUE, "--"),
-    "reweight": Style(GOLD),
-    "mw_net": Style(GOLD, "--"),
-    "ccsa": Style(VIOLET),
-    "dann": Style(VIOLET, "--"),
-    "train_only": Style(GREY),
-    "giw_split": Style(VERMILION, "--"),
-    "giw_unsplit": Style(VERMILION, ":"),
-    "giw_plus": Style(CRIMSON),
-    "giw_published": Style(VERMILION, "-."),
-    "diw_published": Style(BLUE, "-."),
-    "pooled_plus": Style(GREY, "-."),
+    "giw": Style(VERMILION, "-", "GIW"),
+    "diw": Style(BLUE, "-", "DIW"),
+    "val_only": Style(GREEN, "-", "Val-only"),
+    "pretrain_val": Style(PINK, "-", "Pretrain-val"),
+    "pooled": Style(GREY, "--", "Pooled"),
+    "r_diw": Style(BLUE, "--", "R-DIW"),
+    "reweight": Style(GOLD, "-", "Reweight"),
+    "mw_net": Style(GOLD, "--", "MW-Net"),
+    "ccsa": Style(VIOLET, "-", "CCSA"),
+    "dann": Style(VIOLET, "--", "DANN"),
+    "train_only": Style(GREY, "-", "Train-only"),
+    "giw_split": Style(VERMILION, "--", "GIW, split"),
+    "giw_unsplit": Style(VERMILION, ":", "GIW, unsplit"),
+    "giw_plus": Style(CRIMSON, "-", "GIW+"),
+    "giw_published": Style(VERMILION, "-.", "GIW (published)"),
+    "diw_published": Style(BLUE, "-.", "DIW (published)"),
+    "pooled_plus": Style(GREY, "-.", "Pooled, same help"),
 }
 SPARE = [Style(c, d) for d in (":", "-.") for c in (VIOLET, GOLD, GREEN, PINK, BLUE, GREY)]
 
 
 def name_of(method: str) -> str:
     """The name that people read; a method of one's own keeps its name as it is."""
-    return NAMES.get(method, method)
+    return STYLES[method].name if method in STYLES else method
 
 
 def setting_name(dataset: str, case: str) -> str:
@@ -112,12 +95,5 @@ def variant_name(variant: str) -> str:
 
 def styles_of(methods: Iterable[str]) -> dict[str, Style]:
     """A style for each method; known ones always have the same, others take spare ones in turn."""
-    styles: dict[str, Style] = {}
-    strangers = 0
-    for method in methods:
-        if method in STYLES:
-            styles[method] = STYLES[method]
-        else:
-            styles[method] = SPARE[strangers % len(SPARE)]
-            strangers += 1
-    return styles
+    spare = cycle(SPARE)
+    return {method: STYLES.get(method) or next(spare) for method in methods}

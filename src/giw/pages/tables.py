@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape as html_escape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from giw.checks import as_array
-from giw.pages.style import BLUE, GREY, name_of, styles_of
+from giw.pages.style import name_of, styles_of
 
 # Cells --------------------------------------------------------------------------------------------
 
@@ -91,24 +90,6 @@ class Sheet:
 def entries(*texts: str) -> list[Entry]:
     """Plain cells."""
     return [Entry(text) for text in texts]
-
-
-def small_bars(shares: Sequence[tuple[float, float]], *, alt: str) -> str:
-    """Histograms of two sides over the same bins as SVG: training grey, validation blue.
-
-    ``alt`` says in words what they show.
-    """
-    highest = max(1e-12, *map(max, shares))
-    width = 116 / len(shares)
-    bars = "".join(
-        f'<rect x="{2 + width * (j + 0.5 * side):.1f}" y="{32 - 30 * share / highest:.1f}" '
-        f'width="{0.44 * width:.1f}" height="{30 * share / highest:.1f}" fill="{color}"/>'
-        for j, pair in enumerate(shares)
-        for side, (share, color) in enumerate(zip(pair, (GREY, BLUE), strict=True))
-    )
-    line = '<path d="M0 32.5H120" stroke="currentColor" stroke-width="0.7"/>'
-    words = f'role="img" aria-label="{html_escape(alt)}"'
-    return f'<svg viewBox="0 0 120 34" width="120" height="34" {words}>{bars}{line}</svg>'
 
 
 def text_sheet(sheet: Sheet) -> str:
