@@ -1,4 +1,3 @@
-import sys
 import warnings
 from functools import partial
 
@@ -29,7 +28,6 @@ from giw.estimators.candidates import (
     both_tables,
     generalized_weighting,
 )
-from giw.estimators.fitting import takes_weights, weight_keyword
 
 
 def problem(seed=0, n=240, m=45, noise=0.3):
@@ -381,6 +379,9 @@ def test_regression_follows_the_validation_data_where_training_has_none():
 @pytest.mark.parametrize(
     "estimator",
     [
+        VotingClassifier([("a", LogisticRegression()), ("b", KNeighborsClassifier())]).set_params(
+            b="drop"
+        ),
         VotingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())]),
         StackingClassifier([("a", LogisticRegression()), ("b", DecisionTreeClassifier())], cv=2),
         GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
@@ -415,12 +416,7 @@ def test_validation_rows_are_not_cut_by_a_search():
     assert len(search.best_estimator_.val_rows_) == 59
 
 
-def test_one_that_holds_an_estimator_without_weights_is_refused():
-    votes = VotingClassifier([("a", LogisticRegression()), ("b", KNeighborsClassifier())])
-    assert not takes_weights(votes)
-    assert takes_weights(votes.set_params(b="drop"))
-    with pytest.raises(ValueError, match="VotingClassifier takes no sample_weight"):
-        weight_keyword(votes.set_params(b=KNeighborsClassifier()))
+VOTES = VotingClassifier([("a", LogisticRegression()), ("b", KNeighborsClassifier())])
 
 
 @pytest.mark.parametrize(
@@ -428,6 +424,7 @@ def test_one_that_holds_an_estimator_without_weights_is_refused():
     [
         ({"estimator": KNeighborsClassifier()}, {}, "takes no sample_weight"),
         ({"estimator": make_pipeline(StandardScaler(), KNeighborsClassifier())}, {}, "takes no"),
+        ({"estimator": VOTES}, {}, "VotingClassifier takes no sample_weight"),
         ({"estimator": Ridge()}, {}, "ReweightedRegressor"),
         ({"weights": "klip"}, {}, "must be one of"),
         ({"weights": 3}, {}, "must be one of .*, a function, an estimator"),
@@ -484,25 +481,6 @@ def test_the_estimator_that_is_taken_if_none_is_given_leaves_the_global_seed_alo
     assert np.random.get_state()[2] == before  # noqa: NPY002
     assert model._base().random_state == 3
     assert make()._base().random_state is not None
-
-
-@pytest.mark.slow
-def test_a_local_ray_spreads_the_fits():
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    import joblib
-    from ray.util.joblib import register_ray
-
-    X, y, Xv, yv, *_ = problem()
-    here = {"env_vars": {"PYTHONPATH": ":".join(sys.path)}}
-    ray.init(num_cpus=2, include_dashboard=False, runtime_env=here)
-    try:
-        register_ray()
-        with joblib.parallel_config(backend="ray", n_jobs=2):
-            found = linear().fit(X, y, X_val=Xv, y_val=yv).predict_proba(Xv)
-    finally:
-        ray.shutdown()
-    alone = linear().fit(X, y, X_val=Xv, y_val=yv).predict_proba(Xv)
-    np.testing.assert_allclose(found, alone, atol=1e-9)
 
 
 def test_a_progress_bar_if_wanted(capsys):

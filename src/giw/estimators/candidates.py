@@ -97,6 +97,7 @@ class Candidate:
     prior: float = 1.0  # weight in the stack before validation points are asked, beside the others
     uses_losses: bool = False  # whether it needs ``Tables.loss``
     if_alike: bool = False  # whether it is right where the tables do not differ
+    if_few: bool = False  # whether few validation rows suffice for it
 
 
 def training_only(data: Tables) -> Any:
@@ -326,11 +327,11 @@ def default_candidates(labelled: bool = True, unlabelled: bool = False) -> list[
     usual = [
         TRAINING,
         Candidate("validation", validation_only),
-        Candidate("both tables", partial(both_tables, power=0.0), if_alike=True),
-        Candidate("intermediate", partial(both_tables, power=0.5)),
-        Candidate("balanced", partial(both_tables, power=1.0)),
+        Candidate("both tables", partial(both_tables, power=0.0), if_alike=True, if_few=True),
+        Candidate("intermediate", partial(both_tables, power=0.5), if_few=True),
+        Candidate("balanced", partial(both_tables, power=1.0), if_few=True),
         Candidate("giw", generalized_weighting, uses_losses=True),
-        Candidate("recalibrated", partial(small_linear, on_features=False)),
+        Candidate("recalibrated", partial(small_linear, on_features=False), if_few=True),
         Candidate("corrected", small_linear),
         Candidate("validation, linear", partial(small_linear, on_model=False, strength=0.1)),
     ]

@@ -160,14 +160,13 @@ def prior_rows(
 ) -> Vector:  # (q,)
     r"""How many validation rows each candidate has on its side before any is asked.
 
-    Where the tables plainly differ, half a row each: Jeffreys' prior of a mixture. Where they are
-    alike, as many rows as there are candidates, shared by those that are right then. With m
-    validation rows in c classes, the tables count as alike by
-
-    .. math:: (1 - e) \, \frac{a c}{m + a c} ,
-
-    because fewer rows a class cannot tell which candidate to believe. Of numbers, whose squared
-    errors vary more, it is four rows for each candidate either way, and c is one.
+    With m validation rows in c classes, rows are few by :math:`f = a c / (m + a c)`, and fewer
+    rows a class cannot tell which candidate to believe. So f times as many rows as there are
+    candidates are shared: by those that are right where the tables are alike, as far as they are
+    (1 - e), and by those that few rows suffice for, as far as they differ (e). Where rows are many,
+    or the tables differ, each has half a row beside: Jeffreys' prior of a mixture. Of numbers,
+    whose squared errors vary more, it is four rows for each candidate, and nothing is shared where
+    the tables differ; c is one.
 
     Parameters
     ----------
@@ -182,12 +181,16 @@ def prior_rows(
     """
     prior = np.array([c.prior for c in candidates], dtype=np.float64)
     prior = prior / prior.mean()
-    if_alike = prior * [getattr(c, "if_alike", False) for c in candidates]
-    few = a_class * (classes or 1)
-    alike = (1 - unlike) * few / (rows + few) if if_alike.any() else 0.0
-    else_, then = (4.0, 4.0) if classes is None else (0.5, 1.0)  # rows for each candidate
-    found = (1 - alike) * else_ * prior
-    return found + alike * then * len(prior) * if_alike / if_alike.sum() if alike else found
+    few = a_class * (classes or 1) / (rows + a_class * (classes or 1))
+    each, shared = (4.0, 4.0) if classes is None else (0.5, 1.0)  # rows for each candidate
+    parts = {"if_alike": few * (1 - unlike), "if_few": 0.0 if classes is None else few * unlike}
+    found = each * prior
+    for flag, part in parts.items():
+        favoured = prior * [getattr(c, flag, False) for c in candidates]
+        if favoured.any():
+            found = found + part * shared * len(prior) * favoured / favoured.sum()
+            found = found - part * each * prior * (flag == "if_alike")
+    return found
 
 
 @dataclass(frozen=True)
