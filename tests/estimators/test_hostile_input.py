@@ -228,29 +228,6 @@ def test_weights_put_columns_in_order_and_refuse_numbers_without_squares(name):
             weigh(unit * X, unit * X_VAL)
 
 
-@pytest.mark.parametrize(
-    ("estimator", "words"),
-    [
-        (LogisticRegression, "got the class LogisticRegression; call it"),
-        ("hgb", "scikit-learn estimator with fit and predict, got 'hgb'"),
-    ],
-)
-def test_an_estimator_is_asked_for(estimator, words):
-    with pytest.raises(ValueError, match=words):
-        giw.ReweightedClassifier(estimator).fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
-
-
-def test_a_splitter_is_asked_for():
-    with pytest.raises(ValueError, match=r"giw\.SupportSplitter, got 'knn'"):
-        linear(splitter="knn").fit(X, Y, X_val=X_VAL, y_val=Y_VAL)
-
-
-@pytest.mark.parametrize("shape", [(80,), (80, 3, 1)])
-def test_tables_have_two_dimensions(shape):
-    with pytest.raises(ValueError, match="X must be a table of shape"):
-        linear().fit(np.ones(shape), Y, X_val=X_VAL, y_val=Y_VAL)
-
-
 def test_a_pipeline_may_make_numbers_of_dates_itself():
     numbers = FunctionTransformer(lambda frame: frame.drop(columns="day"))
     clf = giw.ReweightedClassifier(make_pipeline(numbers, LogisticRegression()), random_state=0)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import OneClassSVM
 
 import giw
 from giw.support import KNN
@@ -339,3 +340,25 @@ def test_an_unseen_level_is_no_stranger_than_those_that_training_rows_have_alone
     assert (p_value < 1).mean() > 0.05
     for level in (0.01, 0.03, 0.06):
         assert (p_value <= level).mean() <= 1.4 * level
+
+
+# the published rule recognises copies and hardly anything else
+
+
+def test_copies_are_inside_and_their_neighbours_are_not():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(200, 6))
+    split = giw.SupportSplitter("osvm").fit(z).split(np.concatenate([z[:20], z[:20] + 0.3]))
+    assert split.inside[:20].mean() > 0.9
+    assert not split.inside[20:].any()
+
+
+def test_the_thresholds_are_those_of_the_text_and_of_the_code():
+    rng = np.random.default_rng(0)
+    z, new = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
+    z, new = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (z, new))
+    score = OneClassSVM(gamma=10_000).fit(z).score_samples(new)
+    for threshold, value in (("text", 0.4), ("code", 1e-4), (0.01, 0.01)):
+        split = giw.SupportSplitter("osvm", threshold=threshold).fit(z).split(new)
+        assert_array_equal(split.inside, score > value)
+        assert_allclose(split.score, score)

@@ -1,23 +1,14 @@
 r"""Left-out predictions of candidates, and the weights of their mean.
 
-Of classes every candidate is calibrated first: its probabilities become :math:`q_k(y \mid x)
-\propto p_k(y \mid x)^{b_k}` with the power that maximises
-
-.. math:: \sum_j v_j \log q_k(y_j \mid x_j) - \frac q2 (\log b_k)^2 ,
-
-for q candidates. A model that is sure of itself where the tables differ would outvote the others
-otherwise. The stack is the mixture :math:`p(y \mid x) = \sum_k a_k\, q_k(y \mid x)` and its weights
-maximise, over the simplex,
-
-.. math:: \sum_j v_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k ,
-
-with :math:`p_k` from fits without the fold of validation row j. The prior :math:`\pi` counts like
-:math:`c` more validation rows; see :func:`prior_rows`. Of numbers the stack is the mean
+Of classes it is the one that :class:`giw.ReweightedClassifier` describes. Candidates are calibrated
+because a model that is sure of itself where the tables differ would outvote the others. For the
+prior :math:`c\,\pi` see :func:`prior_rows`. Of numbers the stack is the mean
 :math:`\sum_k a_k f_k(x)` and its weights minimise
 
 .. math:: \sum_j v_j \Big(y_j - \sum_k a_k f_k(x_j)\Big)^2 \Big/ s^2 + c \sum_k (a_k - \pi_k)^2 ,
 
-with :math:`s^2` the smallest mean squared error of a candidate. Both problems are convex.
+with :math:`f_k` from fits without the fold of validation row j, and :math:`s^2` the smallest mean
+squared error of a candidate. Both problems are convex.
 """
 
 from __future__ import annotations
