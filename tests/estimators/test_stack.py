@@ -139,11 +139,11 @@ def test_a_difference_of_two_standard_errors():
 
 
 def test_the_prior_by_hand():
-    """Twenty rows of two classes are half as few as none: three candidates share 3 / 2 rows."""
+    """Twenty rows of two classes are few by a half: 3 / 2 rows are shared, or half of them."""
     some = [Candidate("a", len, if_alike=True), Candidate("b", len, if_few=True),
             Candidate("c", len, if_few=True)]  # fmt: skip
     assert_allclose(prior_rows(some, 0.0, 20, 2), [1.5 + 0.25, 0.25, 0.25])
-    assert_allclose(prior_rows(some, 1.0, 20, 2), [0.5, 0.5 + 0.75, 0.5 + 0.75])
+    assert_allclose(prior_rows(some, 1.0, 20, 2), [0.5, 0.5 + 0.375, 0.5 + 0.375])
     assert_allclose(prior_rows(some, 1.0, 10**9, 2), [0.5] * 3)
     assert_allclose(prior_rows(some[1:], 0.0, 20, 2), [0.5] * 2)
     assert_allclose(prior_rows(some, 1.0, 10, None), [4.0] * 3)

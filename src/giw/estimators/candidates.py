@@ -327,13 +327,15 @@ def default_candidates(labelled: bool = True, unlabelled: bool = False) -> list[
     usual = [
         TRAINING,
         Candidate("validation", validation_only),
-        Candidate("both tables", partial(both_tables, power=0.0), if_alike=True, if_few=True),
+        Candidate("both tables", partial(both_tables, power=0.0), if_alike=True),
         Candidate("intermediate", partial(both_tables, power=0.5), if_few=True),
-        Candidate("balanced", partial(both_tables, power=1.0), if_few=True),
+        Candidate("balanced", partial(both_tables, power=1.0)),
         Candidate("giw", generalized_weighting, uses_losses=True),
         Candidate("recalibrated", partial(small_linear, on_features=False), if_few=True),
         Candidate("corrected", small_linear),
-        Candidate("validation, linear", partial(small_linear, on_model=False, strength=0.1)),
+        Candidate(
+            "validation, linear", partial(small_linear, on_model=False, strength=0.1), if_few=True
+        ),
     ]
     return [*usual, by_features] if unlabelled else usual
 

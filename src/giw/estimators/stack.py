@@ -151,13 +151,12 @@ def prior_rows(
 ) -> Vector:  # (q,)
     r"""How many validation rows each candidate has on its side before any is asked.
 
-    With m validation rows in c classes, rows are few by :math:`f = a c / (m + a c)`, and fewer
-    rows a class cannot tell which candidate to believe. So f times as many rows as there are
-    candidates are shared: by those that are right where the tables are alike, as far as they are
-    (1 - e), and by those that few rows suffice for, as far as they differ (e). Where rows are many,
-    or the tables differ, each has half a row beside: Jeffreys' prior of a mixture. Of numbers,
-    whose squared errors vary more, it is four rows for each candidate, and nothing is shared where
-    the tables differ; c is one.
+    Half a row each: Jeffreys' prior of a mixture. With m validation rows in c classes, rows are few
+    by :math:`f = a c / (m + a c)`, and few rows a class cannot tell which candidate to believe.
+    Then, of q candidates, those that are right where the tables are alike share
+    :math:`(1 - e) f q` rows in place of as much of their halves, and those that few rows suffice
+    for :math:`e f q / 2`. Of numbers, whose squared errors vary more, it is four rows in place of
+    half a row and of one, nothing where the tables differ, and c is one.
 
     Parameters
     ----------
@@ -173,15 +172,17 @@ def prior_rows(
     prior = np.array([c.prior for c in candidates], dtype=np.float64)
     prior = prior / prior.mean()
     few = a_class * (classes or 1) / (rows + a_class * (classes or 1))
-    each, shared = (4.0, 4.0) if classes is None else (0.5, 1.0)  # rows for each candidate
-    parts = {"if_alike": few * (1 - unlike), "if_few": 0.0 if classes is None else few * unlike}
-    found = each * prior
-    for flag, part in parts.items():
-        favoured = prior * [getattr(c, flag, False) for c in candidates]
-        if favoured.any():
-            found = found + part * shared * len(prior) * favoured / favoured.sum()
-            found = found - part * each * prior * (flag == "if_alike")
-    return found
+    each, alike, apart = (4.0, 4.0, 0.0) if classes is None else (0.5, 1.0, 0.5)
+
+    def shared(flag: str) -> Vector:
+        """Rows for each candidate, given to those of a kind; none without such candidates."""
+        kind = prior * [getattr(c, flag, False) for c in candidates]
+        return len(prior) * kind / kind.sum() if kind.any() else 0 * prior
+
+    found = each * prior + few * unlike * apart * shared("if_few")
+    if not (kind := shared("if_alike")).any():
+        return found
+    return found + few * (1 - unlike) * (alike * kind - each * prior)
 
 
 @dataclass(frozen=True)
