@@ -120,6 +120,8 @@ def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
         (("{train}", "{val}", "-l", "y", "--group", "towns"), "did you mean 'town'?"),
         (("{train}", "{val}", "--label", "x"), "and not a class"),
         (("{train}", "{val}", "-o", "{train}/report.html"), "cannot write"),
+        (("{train}", "{val}", "-o", "report.pdf"), "--out must end in .html or .htm"),
+        (("{train}", "{val}", "--rows", "rows.txt"), "--rows must end in .csv, got rows.txt"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(tables, arguments, words):

@@ -57,6 +57,9 @@ def test_a_file_of_the_users_is_not_replaced(tmp_path):
     assert "another folder" in result.stderr
     assert (tmp_path / "train.csv").read_text() == "mine"
     assert not (tmp_path / "val.csv").exists()
+    result = run("example", "no-shift", "-o", tmp_path / "train.csv")
+    assert result.exit_code == 2
+    assert "cannot be written to; name another place with --out" in result.stderr
 
 
 def test_an_unknown_name_is_answered_with_the_list():

@@ -125,12 +125,18 @@ def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_pat
             ("fit", "{train}", "{val}", "-l", "y", "-o", "{out}", "--method", "dann"),
             "--model net",
         ),
-        (("fit", "{train}", "{val}", "-l", "y", "-o", "{train}"), "is a file"),
+        (
+            ("fit", "{train}", "{val}", "-l", "y", "-o", "{train}"),
+            "it is a file; name a folder",
+        ),
         (("predict", "{train}", "{val}", "-o", "{out}.csv"), "holds no giw.json"),
         (("predict", "{model}", "{odd}", "-o", "{out}.csv"), "it lacks 'town'"),
-        (("predict", "{model}", "{val}", "-o", "{out}.doc"), "must end in one of"),
+        (
+            ("predict", "{model}", "{val}", "-o", "{out}.doc"),
+            "must end in .csv or .parquet or .npz",
+        ),
         (("predict", "{model}", "{val}", "-o", "{folder}"), "it is a folder; name a file"),
-        (("diagnose", "{train}", "{val}", "-l", "y", "-o", "{folder}"), "it is a folder; name a"),
+        (("diagnose", "{train}", "{val}", "-l", "y", "-o", "{folder}"), "must end in .html"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(tables, model, tmp_path, arguments, words):

@@ -117,7 +117,7 @@ class Command(TyperCommand):
         except Exception as error:
             if not hasattr(error, "format_message"):  # no mistake in the command, but --help
                 raise
-            told = error.format_message().rstrip(".")
+            told = error.format_message().rstrip(".").replace("Value error, ", "")
             stop(spelled(ctx), f"{told}; see {spelled(ctx)} --help", WRONG)
 
     def invoke(self, ctx: Any) -> None:
@@ -183,15 +183,20 @@ def stop(command: str, message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def check_writable(path: Path, option: str, *, a_file: bool = False) -> None:
-    """Minutes of work should not end at a place that cannot be written."""
-    if a_file and path.is_dir():
-        raise ValueError(f"cannot write {path}: it is a folder; {option}")
+def check_writable(path: Path, option: str, *endings: str) -> None:
+    """Minutes of work should not end at a place that cannot be written; files by their endings."""
+    if endings and path.suffix not in endings:
+        raise ValueError(f"{option} must end in {' or '.join(endings)}, got {path}")
+    if path.is_dir() if endings else path.is_file():
+        kind, other = ("folder", "file") if endings else ("file", "folder")
+        raise ValueError(f"cannot write {path}: it is a {kind}; name a {other} with {option}")
     folder = path.resolve().parent
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(f"cannot write {path}: {folder} cannot be written to; {option}")
+        raise ValueError(
+            f"cannot write {path}: {folder} cannot be written to; name another place with {option}"
+        )
 
 
 # Speaking -----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def demo(
 
     Exit code 0 when the report is written, 2 for a mistake in the command.
     """
-    check_writable(out / "report.html", "name another folder with --out")
+    check_writable(out / "report.html", "--out", ".html")
     started = time.perf_counter()
     from giw.cli import demo_page
     from giw.pages.figures import save

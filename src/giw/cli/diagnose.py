@@ -63,9 +63,10 @@ def diagnose(
     Exit code 0 when the diagnosis is done, whatever it says; of a model and new rows 0 without and
     3 with drift. 2 for a mistake in the input.
     """
-    for path, name in ((out, "--out"), (rows, "--rows")):
-        if path is not None:
-            check_writable(path, f"name a file with {name}", a_file=True)
+    if out is not None:
+        check_writable(out, "--out", ".html", ".htm")
+    if rows is not None:
+        check_writable(rows, "--rows", ".csv")
     if train.is_dir():
         if label or no_label or group or out:
             raise ValueError(

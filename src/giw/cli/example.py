@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import AsJson, Quiet, Told, option
+from giw.cli.common import AsJson, Quiet, Told, check_writable, option
 from giw.writing import write_whole
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def example(
     if name not in STORIES:
         raise ValueError(f"{name!r} is none of {', '.join(STORIES)}")
     folder, label = Path(name) if out is None else out, STORIES[name].label
+    check_writable(folder / "train.csv", "--out", ".csv")
     tables = {folder / f"{part}.csv": table for part, table in example_tables(name).items()}
     texts = {path: table.to_csv(index=False) for path, table in tables.items()}
     for path, content in texts.items():

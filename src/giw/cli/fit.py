@@ -84,7 +84,7 @@ def fit(
     Exit code 0 when the model is saved, 1 if the work failed, 2 for a mistake in the input, 130
     after Ctrl-C.
     """
-    check_writable(out, "name another folder with --out")
+    check_writable(out, "--out")
     if model is not Model.net and method not in (None, "giw"):
         raise ValueError(f"--method {method} is for nets; add --model net, or leave it out")
     with torchrun_processes() as (rank, processes):

@@ -44,11 +44,9 @@ def label_next(
 
     Exit code 0 when the file is written, 2 for a mistake in the input.
     """
-    if out.suffix != ".csv":
-        raise ValueError(f"--out must end in .csv, got {out}")
+    check_writable(out, "--out", ".csv")
     if out.exists():  # it may hold an afternoon of somebody's labels
         raise ValueError(f"{out} exists already; name another file with --out")
-    check_writable(out, "name another file with --out", a_file=True)
     import numpy as np
 
     from giw.tables import Encoder, read_table

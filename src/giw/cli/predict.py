@@ -13,7 +13,6 @@ from giw.writing import whole_file
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ENDINGS = (".csv", ".parquet", ".npz")
 OUT = "File for the predictions: .csv, .parquet or .npz."
 FLAG = "Mark rows unlike all training and validation rows, in column 'outside'."
 SETS = "Add column 'set': labels of which one is right with the probability --level."
@@ -50,9 +49,7 @@ def predict(
     Exit code 0 when the predictions are written, 1 if the work failed, 2 for a mistake in the
     input.
     """
-    if out.suffix not in ENDINGS:
-        raise ValueError(f"--out must end in one of {', '.join(ENDINGS)}, got {out}")
-    check_writable(out, "name a file with --out", a_file=True)
+    check_writable(out, "--out", ".csv", ".parquet", ".npz")
     from giw.estimators.saving import load_with_notes
     from giw.tables import Encoder, Table, read_table
     from giw.tables.table import missing_in
