@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from giw.tables import Table, read_table, table_from_frame
+from giw.tables import Table, read_table
 
 FRAME = pd.DataFrame(
     {
@@ -46,11 +46,6 @@ def test_csv_and_parquet_hold_the_same_table(tmp_path):
         table = read_table(tmp_path / name)
         same_columns(table)
         assert_array_equal(table.columns["since"], [1.0, 0.5, np.nan])  # days since 1970
-
-
-def test_text_that_only_looks_like_dates_stays_text():
-    table = table_from_frame(pd.DataFrame({"d": ["2020-02-31", "2020-01-01"]}))
-    assert list(table.columns["d"]) == ["2020-02-31", "2020-01-01"]
 
 
 @pytest.mark.parametrize(("separator", "ending"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
@@ -212,21 +207,6 @@ def test_a_member_of_an_npz_file_that_is_no_array_is_refused(tmp_path):
         file.write(tmp_path / "inner.npz", "inner.npz")
     with pytest.raises(ValueError, match="not a whole npz file"):
         read_table(tmp_path / "t.npz")
-
-
-def test_lists_in_cells_are_refused():
-    with pytest.raises(ValueError, match="column 'x' holds lists"):
-        table_from_frame(pd.DataFrame({"x": [[1], [2]]}))
-
-
-def test_numbers_kept_as_objects_are_numbers():
-    table = table_from_frame(pd.DataFrame({"x": pd.Series([1, 2.5, None], dtype=object)}))
-    assert_array_equal(table.columns["x"], [1.0, 2.5, np.nan])
-
-
-def test_two_columns_of_one_name_are_refused():
-    with pytest.raises(ValueError, match="two columns called 'a'"):
-        table_from_frame(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
 def test_many_names_are_cut_short():

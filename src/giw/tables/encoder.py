@@ -16,6 +16,7 @@ from giw.tables.table import Column, Table, as_table, did_you_mean, is_number, l
 MOST_WORDS = 0.1  # share of words that a column of numbers holds by mistake
 DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 FARTHEST = 1e9  # units; the square of a larger number of them may not fit into float32
+REACH = 5.0  # interquartile ranges from the quartiles; what is farther does not widen a unit
 TINY = np.finfo(np.float64).tiny
 MISSING, UNSEEN, RARE = "(missing)", "(unseen)", "(rare)"
 Matrix = NDArray[np.float64]
@@ -123,9 +124,6 @@ class Encoder(BaseEstimator):
     max_categories : int, default=30
         Categories of a column that get a feature each; with more of them, rarer ones count as
         different too.
-    reach : float, default=5.0
-        Interquartile ranges beyond the quartiles at which numbers count as far, and no farther,
-        where a column's unit is measured. More of it lets few large numbers widen the unit.
     categorical : sequence of str, default=()
         Columns of numbers that are names, such as postal codes.
 
@@ -150,11 +148,8 @@ class Encoder(BaseEstimator):
     [-1.22, 0.0, 1.22]
     """
 
-    def __init__(
-        self, *, max_categories: int = 30, reach: float = 5.0, categorical: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, *, max_categories: int = 30, categorical: Sequence[str] = ()) -> None:
         self.max_categories = max_categories
-        self.reach = reach
         self.categorical = categorical
 
     def fit(self, X: Any, X_val: Any = None) -> Encoder:
@@ -185,7 +180,7 @@ class Encoder(BaseEstimator):
             raise ValueError("; ".join((words, *self.notes_)))
         if X_val is not None:
             self._check_columns(val, strict=True)
-        self.center_, self.unit_ = units(self.numbers(train), reach=self.reach)
+        self.center_, self.unit_ = units(self.numbers(train))
         return self
 
     def _fit_column(self, name: str, train: Table, val: Table) -> str:
@@ -329,10 +324,10 @@ class Encoder(BaseEstimator):
         return _finite(values, column.name, table.source)
 
 
-def units(x: Matrix, *, reach: float) -> tuple[Matrix, Matrix]:
+def units(x: Matrix) -> tuple[Matrix, Matrix]:
     """Centre and spread of every column, (d,) each; the spread of a constant is one.
 
-    Both are the mean and the standard deviation of numbers moved to within ``reach`` interquartile
+    Both are the mean and the standard deviation of numbers moved to within five interquartile
     ranges of the quartiles; where the quartiles are equal, of all numbers.
     """
     center, unit = np.empty(x.shape[1]), np.empty(x.shape[1])
@@ -344,7 +339,7 @@ def units(x: Matrix, *, reach: float) -> tuple[Matrix, Matrix]:
         away = column - middle
         if high > low:
             with np.errstate(over="ignore"):
-                span = reach * (high - low)
+                span = REACH * (high - low)
                 away = np.clip(away, low - middle - span, high - middle + span)
         largest = max(float(np.abs(away[[0, -1]]).max()), TINY)
         share = away / largest  # squares of huge and tiny numbers are none
