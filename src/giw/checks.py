@@ -215,15 +215,12 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
             f"need one label per point: {name} of shape ({n},), got {labels.shape}"
             + ("; one-hot labels go through argmax(axis=1) first" if labels.ndim == 2 else "")
         )
-    if labels.dtype == object:
-        missing = np.array([_is_missing(v) for v in labels], dtype=bool)
-    else:
-        missing = labels != labels  # NaN is the only value that differs from itself
-    if np.any(missing):
-        raise ValueError(f"{name} holds {int(np.sum(missing))} missing labels; drop those rows")
-    if labels.dtype.kind == "S" or (
-        labels.dtype == object and any(isinstance(v, bytes) for v in labels)
-    ):
+    import pandas as pd
+
+    missing = int(np.sum(pd.isna(labels)))  # None, NaN, and what pandas has for dates and text
+    if missing:
+        raise ValueError(f"{name} holds {missing} missing labels; drop those rows")
+    if labels.dtype.kind in "OS" and any(isinstance(v, bytes) for v in labels):
         raise ValueError(
             f"{name} holds bytes such as {labels[0]!r}; make text of them, for example "
             f"numpy.char.decode(numpy.asarray({name}, dtype='S'))"
@@ -241,12 +238,6 @@ def as_labels(value: Any, n: int, name: str) -> NDArray[Any]:
 def valid_text(value: Any) -> str:
     r"""Text that can be written to a file: lone surrogates are spelled, as in ``\udc80``."""
     return str(value).encode("utf-8", "backslashreplace").decode()
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether this is None, NaN, or what pandas has for dates and text."""
-    unequal = value != value  # pandas.NA gives itself, which is neither true nor false
-    return value is None or (bool(unequal) if isinstance(unequal, bool | np.bool_) else True)
 
 
 def refuse_many_classes(labels: NDArray[Any], classes: int) -> None:

@@ -111,6 +111,9 @@ def test_a_table_without_validation_labels_is_enough_for_weights(tables, tmp_pat
     assert result.exit_code == 0, result.output
     assert "the others taught nothing" in result.stdout
     assert "cannot join training without a label" in result.stderr
+    result = run("fit", train, *arguments, "--model", "logistic", "--json")
+    assert "cannot join training without a label" in json.loads(result.stdout)["notes"][-1]
+    assert result.stderr == ""
     assert run("fit", train, *arguments, "--model", "net").exit_code == 2
 
 
