@@ -76,7 +76,11 @@ def walk(name: str, extras: set[str]) -> tuple[dict[str, Distribution], set[str]
 
 def main() -> int:
     """Print the table."""
-    extras = set(distribution("giw").metadata.get_all("Provides-Extra") or ())
+    try:
+        extras = set(distribution("giw").metadata.get_all("Provides-Extra") or ())
+    except PackageNotFoundError:
+        print(f"giw is not installed for {sys.executable}; run .venv/bin/python tools/licences.py")
+        return 1
     there, absent = walk("giw", extras)
     unknown = 0
     for name, found in sorted(there.items()):
