@@ -131,13 +131,11 @@ class Command(TyperCommand):
 
 def positional_val(args: list[str], command: str) -> list[str]:
     """``TRAIN --val VAL``, as version 0.1.0 had it, as ``TRAIN VAL``; one line says so."""
-    given = [i for i, word in enumerate(args) if word.split("=")[0] == "--val"]
-    if not given:
+    args = [part for word in args for part in word.split("=", word.startswith("--val="))]
+    if "--val" not in args:
         return args
     typer.echo(f"{command}: --val is going away; write {command} TRAIN VAL", err=True)
-    at = given[0]
-    if "=" in args[at]:
-        return [*args[:at], *args[at + 1 :], args[at].split("=", 1)[1]]
+    at = args.index("--val")
     return [*args[:at], *args[at + 2 :], *args[at + 1 : at + 2]]
 
 
