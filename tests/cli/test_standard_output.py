@@ -83,6 +83,17 @@ def test_a_terminal_gets_lines_of_its_width_and_whole_commands(tmp_path, monkeyp
     assert len(err.getvalue().splitlines()) > 1
 
 
+def test_a_terminal_gets_rows_of_tables_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    results = Path(__file__).parents[2] / "results"
+    app(["paper", "report", str(results), "--tables"], standalone_mode=False)
+    lines = out.getvalue().splitlines()
+    assert any(line.startswith("-" * 60) for line in lines)
+    assert any(len(line) > 60 and line.count("  ") > 3 for line in lines)
+
+
 def test_what_a_terminal_would_obey_is_spelled(tmp_path, capsys):
     train, val = write_tables(tmp_path)
     odd, spelled = "a\x1b[31m\ufffe", r"a\x1b[31m\ufffe"

@@ -201,18 +201,18 @@ def check_writable(path: Path, option: str, *endings: str) -> None:
 
 
 def wrapped(text: str, stream: Any) -> str:
-    """Long lines broken between words on a terminal, but for commands, which people copy."""
+    """Long lines broken between words on a terminal; rows of tables and commands stay whole."""
     if stream is None or not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
+    fill = textwrap.TextWrapper(width, break_on_hyphens=False, break_long_words=False)
     lines = text.split("\n")
-    indents = [line[: len(line) - len(line.lstrip(" -"))].replace("-", " ") for line in lines]
-    return "\n".join(
-        textwrap.fill(line, width, break_on_hyphens=False, subsequent_indent=indent)
-        if len(line) > width and not line.startswith("  giw ")
-        else line
-        for line, indent in zip(lines, indents, strict=True)
-    )
+    for at, line in enumerate(lines):
+        if len(line) > width and "  " not in line.strip() and not line.startswith("  giw "):
+            indent = line[: len(line) - len(line.lstrip(" -"))]
+            fill.subsequent_indent = indent.replace("-", " ")
+            lines[at] = fill.fill(line)
+    return "\n".join(lines)
 
 
 def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
