@@ -413,6 +413,10 @@ def median_pair_distance(x: Tensor) -> Tensor:
         return x.new_zeros(())
     row, column = torch.triu_indices(len(x), len(x), 1, device=x.device)
     squares = pairwise_squared_distances(x, x)[row, column]  # (pairs,)
-    lower, upper = squares.median(-1).values, -(-squares).median(-1).values
+    if squares.is_cuda:  # where a sort is cheap, and a selection not deterministic
+        ordered = squares.sort(-1).values
+        lower, upper = ordered[(len(squares) - 1) // 2], ordered[len(squares) // 2]
+    else:
+        lower, upper = squares.median(-1).values, -(-squares).median(-1).values
     median = 0.5 * (lower.sqrt() + upper.sqrt())
     return torch.where(median > 0, median, squares.mean().sqrt())

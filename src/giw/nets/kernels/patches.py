@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from giw.nets.kernels import patch_kernels as kernels
-from giw.nets.kernels.launch import reaches
+from giw.nets.kernels.patch_kernels import reaches
 
 
 def beside(numbers: int) -> int:
@@ -51,7 +51,16 @@ class _Cut(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, k: int) -> Tensor:
-        return move_cut(x, k)
+        n, height, width, c = x.shape
+        h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
+        extra = beside(k * k * c)
+        out = torch.empty(n, h, w, k * k * c + extra, device=x.device)
+        tiles = (_blocks(n * h * w, 32), _blocks(k * k * c + extra, 128))
+        kernels.cut_kernel[tiles](
+            x, out, n * h * w, *x.stride(),
+            H=h, W=w, C=c, K=k, EXTRA=extra, ROWS=32, COLUMNS=128, num_warps=4,
+        )  # fmt: skip
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -76,7 +85,14 @@ class _Paste(torch.autograd.Function):
 
     @staticmethod
     def forward(patches: Tensor, k: int, height: int, width: int) -> Tensor:
-        return move_paste(patches, k, height, width)
+        n, h, w, size = patches.shape
+        c, block = size // (k * k), 1024
+        out = torch.empty(n, height, width, c, device=patches.device)
+        kernels.paste_kernel[(_blocks(out.numel(), block),)](
+            patches.contiguous(), out, out.numel(), HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k,
+            EXTRA=size - k * k * c, BLOCK=block, num_warps=8,
+        )  # fmt: skip
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -97,7 +113,13 @@ class _Best(torch.autograd.Function):
 
     @staticmethod
     def forward(windows: Tensor) -> tuple[Tensor, Tensor]:
-        return move_best(windows)
+        rows, _, out = windows.shape
+        best = torch.empty(rows, out, device=windows.device)
+        which = torch.empty(rows, out, dtype=torch.uint8, device=windows.device)
+        kernels.best_kernel[(_blocks(rows * out, 1024),)](
+            windows.contiguous(), best, which, rows * out, OUT=out, BLOCK=1024, num_warps=4
+        )
+        return best, which
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -123,7 +145,12 @@ class _ToOne(torch.autograd.Function):
 
     @staticmethod
     def forward(value: Tensor, which: Tensor) -> Tensor:
-        return move_to_one(value, which)
+        rows, out = value.shape
+        windows = torch.empty(rows, 4, out, device=value.device)
+        kernels.to_one_kernel[(_blocks(rows * out, 1024),)](
+            value.contiguous(), which, windows, rows * out, OUT=out, BLOCK=1024, num_warps=4
+        )
+        return windows
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -162,56 +189,6 @@ def _over_trials(
     if isinstance(out, tuple):
         return tuple(z.unflatten(0, (info.batch_size, -1)) for z in out), (0,) * len(out)
     return out.unflatten(0, (info.batch_size, -1)), 0
-
-
-# ---------------------------------------------------------------------------- by Triton
-
-
-def move_cut(x: Tensor, k: int) -> Tensor:
-    """Patches of images."""
-    n, height, width, c = x.shape
-    h, w = (height - k) // 2 + 1, (width - k) // 2 + 1
-    extra = beside(k * k * c)
-    out = torch.empty(n, h, w, k * k * c + extra, device=x.device)
-    tiles = (_blocks(n * h * w, 32), _blocks(k * k * c + extra, 128))
-    kernels.cut_kernel[tiles](
-        x, out, n * h * w, *x.stride(),
-        H=h, W=w, C=c, K=k, EXTRA=extra, ROWS=32, COLUMNS=128, num_warps=4,
-    )  # fmt: skip
-    return out
-
-
-def move_paste(patches: Tensor, k: int, height: int, width: int) -> Tensor:
-    """Patches added up where they came from."""
-    n, h, w, size = patches.shape
-    c, block = size // (k * k), 1024
-    out = torch.empty(n, height, width, c, device=patches.device)
-    kernels.paste_kernel[(_blocks(out.numel(), block),)](
-        patches.contiguous(), out, out.numel(), HEIGHT=height, WIDTH=width, H=h, W=w, C=c, K=k,
-        EXTRA=size - k * k * c, BLOCK=block, num_warps=8,
-    )  # fmt: skip
-    return out
-
-
-def move_best(windows: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest of four and of zero, and its place."""
-    rows, _, out = windows.shape
-    best = torch.empty(rows, out, device=windows.device)
-    which = torch.empty(rows, out, dtype=torch.uint8, device=windows.device)
-    kernels.best_kernel[(_blocks(rows * out, 1024),)](
-        windows.contiguous(), best, which, rows * out, OUT=out, BLOCK=1024, num_warps=4
-    )
-    return best, which
-
-
-def move_to_one(value: Tensor, which: Tensor) -> Tensor:
-    """Each value at its place among four, zeros at the others."""
-    rows, out = value.shape
-    windows = torch.empty(rows, 4, out, device=value.device)
-    kernels.to_one_kernel[(_blocks(rows * out, 1024),)](
-        value.contiguous(), which, windows, rows * out, OUT=out, BLOCK=1024, num_warps=4
-    )
-    return windows
 
 
 def _blocks(size: int, block: int) -> int:
