@@ -36,7 +36,7 @@ import giw
 from giw.nets.methods import method_named
 from giw.nets.models import MLP
 from giw.nets.training import Batch, Tensors, TrainingConfig, train
-from giw.nets.training.net import FunctionalNet
+from giw.nets.training.protocol import FunctionalNet
 from scaling import CLASSES, HIDDEN, INPUTS, a_batch, a_step, n_params
 
 STEPS, N, M = 5, 256, 101  # of the comparison; an odd number of rows makes parts of unequal size

@@ -28,7 +28,7 @@ import giw
 from giw.nets.methods import method_named
 from giw.nets.models import MLP
 from giw.nets.training import Batch, State
-from giw.nets.training.net import FunctionalNet
+from giw.nets.training.protocol import FunctionalNet
 from giw.objective import dynamic_kmm
 from giw.support import nearest
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from giw.nets.devices import seeded_stream
 from giw.nets.images import Augmentation
-from giw.nets.training.batches import BatchStream, epoch_batches, hold_out
+from giw.nets.training.step import BatchStream, epoch_batches, hold_out
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 5))

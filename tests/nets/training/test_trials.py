@@ -17,7 +17,7 @@ from giw.nets.training import (
     train,
     train_trials,
 )
-from giw.nets.training.batches import JoinedData
+from giw.nets.training.step import JoinedData
 
 CONFIG = TrainingConfig(
     epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.01, weight_decay=1e-3

@@ -1,12 +1,19 @@
 """One run for all methods."""
 
 from giw.nets.images import as_input
-from giw.nets.training.batches import Tensors
 from giw.nets.training.checkpoint import Interrupted, UnusableCheckpoint, ask_to_stop
-from giw.nets.training.net import (
+from giw.nets.training.protocol import (
+    Batch,
+    Evidence,
     FunctionalNet,
+    Logs,
     Losses,
+    Method,
     Net,
+    Params,
+    State,
+    StepLoss,
+    TrainingConfig,
     check_representation,
     hidden_of_both,
     losses_of_both,
@@ -14,16 +21,6 @@ from giw.nets.training.net import (
     predict_in_blocks,
     sample_losses,
     unit_norm,
-)
-from giw.nets.training.protocol import (
-    Batch,
-    Evidence,
-    Logs,
-    Method,
-    Params,
-    State,
-    StepLoss,
-    TrainingConfig,
 )
 from giw.nets.training.run import (
     OnEpoch,
@@ -35,6 +32,7 @@ from giw.nets.training.run import (
     train,
     train_trials,
 )
+from giw.nets.training.step import Tensors
 
 __all__ = [
     "Batch", "Evidence", "FunctionalNet", "Interrupted", "Logs", "Losses", "Method",

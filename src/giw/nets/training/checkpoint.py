@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from giw.nets.training.batches import Tensors
 from giw.nets.training.protocol import Method, Params, TrainingConfig
+from giw.nets.training.step import Tensors
 from giw.support import SupportSplit
 from giw.writing import write_whole
 

@@ -19,14 +19,6 @@ from giw.nets.devices import LARGE, first_says, seeded_stream, threads_for
 from giw.nets.images import as_input
 from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
-from giw.nets.training.batches import (
-    BatchStream,
-    JoinedData,
-    Plan,
-    Tensors,
-    hold_out,
-    seeded_generator,
-)
 from giw.nets.training.checkpoint import (
     Checkpoint,
     Interrupted,
@@ -38,23 +30,33 @@ from giw.nets.training.checkpoint import (
     split_parts,
     stop_by_interrupt,
 )
-from giw.nets.training.net import FunctionalNet, layer_outputs, predict_in_blocks, sample_losses
 from giw.nets.training.protocol import (
     Batch,
     Evidence,
+    FunctionalNet,
     Method,
+    Net,
     Params,
     State,
     StepLoss,
     TrainingConfig,
+    layer_outputs,
+    predict_in_blocks,
+    sample_losses,
 )
 from giw.nets.training.step import (
+    BatchStream,
     Descent,
+    JoinedData,
     LossFunction,
+    Plan,
+    Tensors,
     adam_state,
+    hold_out,
     load_adam_state,
     make_adam,
     score_of,
+    seeded_generator,
 )
 from giw.support import SupportSplit
 
@@ -593,7 +595,7 @@ class Run:
         return records
 
 
-def plain_loss(net: FunctionalNet, params: Params, state: State, batch: Batch) -> StepLoss:
+def plain_loss(net: Net, params: Params, state: State, batch: Batch) -> StepLoss:
     """Mean training loss: what pretraining descends."""
     return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), state, {}
 
