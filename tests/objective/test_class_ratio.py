@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from giw.nets.training import members as one_hot
-from giw.objective.in_step_weights import class_ratio, shrunk_shares
+from giw.objective.terms import class_ratio, shrunk_shares
 
 
 def test_shares_are_shrunk_by_the_chi_square_statistic():

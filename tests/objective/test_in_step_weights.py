@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
 
 from giw.objective import DynamicWeights, dynamic_kmm, effective_share
-from giw.objective.in_step_weights import cross_width
+from giw.objective.terms import cross_width
 from giw.weights import kmm
 
 SHAPES = loss_shapes()

@@ -5,7 +5,7 @@ from torch.func import vmap
 
 import giw
 from giw.objective import DynamicRelativeWeights
-from giw.objective.in_step_weights import relative_ratio
+from giw.objective.terms import relative_ratio
 
 
 def two_batches(n=40, m=6, d=None, seed=0):

@@ -1,14 +1,15 @@
 """Per-sample losses in, one scalar out."""
 
 from giw.objective.giw_objective import GIWObjective
-from giw.objective.in_step_weights import (
+from giw.objective.terms import (
     DynamicRelativeWeights,
     DynamicWeights,
     Weigh,
     dynamic_kmm,
     effective_share,
+    generalized_risk,
+    weighted_risk,
 )
-from giw.objective.risks import generalized_risk, weighted_risk
 
 __all__ = [
     "DynamicRelativeWeights",

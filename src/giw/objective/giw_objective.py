@@ -9,8 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from giw.checks import as_array
-from giw.objective.in_step_weights import DynamicWeights
-from giw.objective.risks import generalized_risk
+from giw.objective.terms import DynamicWeights, generalized_risk
 from giw.support import SupportSplit
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import softplus
 from giw.nets.methods import CCSA, DANN, TrainOnly
 from giw.nets.methods.alignment import reversal_weight, reverse_gradient
 from giw.nets.training import FunctionalNet
-from giw.objective.risks import contrast
+from giw.objective.terms import contrast
 
 
 def test_pull_and_push_by_hand():

@@ -7,7 +7,7 @@ from tests.nets.training.toy import toy_net
 
 from giw.nets.methods import GIW, GIWPlus, Pooled, PooledPlus, method_named
 from giw.nets.training import Batch, Evidence, FunctionalNet
-from giw.objective.risks import contrast
+from giw.objective.terms import contrast
 
 PLAIN = {"copies": 1, "noise": 0.0, "align": 0.0}
 

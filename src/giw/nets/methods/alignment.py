@@ -41,7 +41,7 @@ from torch.nn.functional import softplus
 from giw.checks import check_positive, check_share
 from giw.nets.methods.plain import Perceptron, PlainMethod
 from giw.nets.training import Batch, Evidence, Losses, Net, Params, StepLoss, hidden_of_both
-from giw.objective.risks import contrast
+from giw.objective.terms import contrast
 from giw.support import SupportSplit
 
 

@@ -44,8 +44,7 @@ from giw.nets.training import (
     sample_losses,
 )
 from giw.objective import effective_share, weighted_risk
-from giw.objective.in_step_weights import class_ratio, with_class_shares
-from giw.objective.risks import contrast
+from giw.objective.terms import class_ratio, contrast, with_class_shares
 from giw.support import SupportSplit
 
 MARGIN = 1.0  # unit-norm points after ReLU are at most √2 apart

@@ -1,4 +1,4 @@
-r"""Weights of a training batch, estimated anew in every step.
+r"""The terms of the objective: weights of a batch, estimated anew in every step, and risks.
 
 - *Kernel mean matching* with a ridge that pulls weights towards one: the solution of one linear
   system, on any device and without waiting for it. The published programme, which has next to no
@@ -216,18 +216,12 @@ def relative_ratio(
 # Classes ------------------------------------------------------------------------------------------
 
 
-def shrunk_shares(counts: Tensor, base: Tensor, size: Tensor) -> Tensor:
-    """Shares of classes, shrunk towards ``base`` as far as they are noise, (c,).
-
-    Parameters
-    ----------
-    counts : Tensor of shape (c,)
-        Points, or sums of their weights, in each class.
-    base : Tensor of shape (c,)
-        Shares to shrink to, sum one. Classes of share zero stay at zero.
-    size : Tensor of shape ()
-        Points that the counts are worth.
-    """
+def shrunk_shares(
+    counts: Tensor,  # (c,)  points, or sums of their weights, in each class
+    base: Tensor,  # (c,)  shares to shrink to, sum one; where they are zero they stay so
+    size: Tensor,  # ()  points that the counts are worth
+) -> Tensor:  # (c,)
+    """Shares of classes, shrunk towards ``base`` as far as they are noise."""
     known = base > 0
     counts = torch.where(known, counts, 0.0)
     total = counts.sum()
@@ -238,17 +232,14 @@ def shrunk_shares(counts: Tensor, base: Tensor, size: Tensor) -> Tensor:
     return base + trust * (share - base)
 
 
-def class_ratio(val_class: Tensor, inside: Tensor, train_share: Tensor) -> Tensor:
-    """Ratio of class shares, inside points over training points, (c,), shrunk towards one.
+def class_ratio(
+    val_class: Tensor,  # (m, c)  one-hot labels of the validation points
+    inside: Tensor,  # (m,)  their membership in the training support
+    train_share: Tensor,  # (c,)  shares of the classes in training
+) -> Tensor:  # (c,)
+    """Ratio of class shares, inside points over training points, shrunk towards one.
 
-    Parameters
-    ----------
-    val_class : Tensor of shape (m, c)
-        One-hot labels of the validation points.
-    inside : Tensor of shape (m,)
-        Their membership in the training support.
-    train_share : Tensor of shape (c,)
-        Shares of the classes in training. Classes that training lacks get ratio one.
+    Classes that training lacks get ratio one.
     """
     counts = val_class.sum(0)
     unseen = torch.where(counts > 0, 0.0, UNSEEN)  # (c,)
@@ -259,22 +250,18 @@ def class_ratio(val_class: Tensor, inside: Tensor, train_share: Tensor) -> Tenso
     return torch.where(train_share > 0, share / or_one(train_share), 1.0)
 
 
-def with_class_shares(weight: Tensor, classes: Tensor, ratio: Tensor) -> Tensor:
-    r"""Weights whose classes have the shares that validation labels ask for, mean one, (n,).
+def with_class_shares(
+    weight: Tensor,  # (n,)
+    classes: Tensor,  # (n, c)  one-hot labels
+    ratio: Tensor,  # (c,)  of :func:`class_ratio`
+) -> Tensor:  # (n,)
+    r"""Weights whose classes have the shares that validation labels ask for, mean one.
 
     .. math:: \tilde w_i \propto r(y_i)\, w_i / \bar w(y_i)
 
     A rare class is a hard one, so that matched losses raise it too: without the mean
     :math:`\bar w(y)` of the batch it would be raised twice. Where the ratio is one throughout,
     because labels say no more than chance would, weights stay as they are.
-
-    Parameters
-    ----------
-    weight : Tensor of shape (n,)
-    classes : Tensor of shape (n, c)
-        One-hot labels.
-    ratio : Tensor of shape (c,)
-        Of :func:`class_ratio`.
     """
     of_class = (weight @ classes) / or_one(classes.sum(0))  # (c,)
     shared = weight * (classes @ (ratio / or_one(of_class)))
@@ -288,6 +275,78 @@ def effective_share(weight: Tensor) -> Tensor:
     One for equal weights, 1/n where a single point carries everything, zero where none does.
     """
     return weight.sum(-1).square() / or_one(weight.shape[-1] * weight.square().sum(-1))
+
+
+# Risks that weights and memberships make of per-sample losses, and of pairs of features -----------
+
+
+def weighted_risk(
+    train_loss: Tensor,  # (n,)  loss of each training point
+    weight: Tensor,  # (n,)  its estimated p_test(x, y) / p_train(x, y)
+) -> Tensor:  # ()
+    r"""Importance-weighted risk, the paper's :math:`\widehat J`.
+
+    .. math:: \frac1n \sum_i w_i \ell_i
+
+    Weights carry no gradient. Equals the test risk on average where the training support
+    covers the test support, and is smaller wherever it does not (the paper's theorems 1, 2).
+    """
+    if weight.shape != train_loss.shape:  # a column and a row would broadcast to a matrix
+        raise ValueError(
+            f"need one weight per training loss, got weight of shape {tuple(weight.shape)} "
+            f"for train_loss of shape {tuple(train_loss.shape)}"
+        )
+    return (weight.detach() * train_loss).mean()
+
+
+def generalized_risk(
+    train_loss: Tensor,  # (n,)  loss of each training point
+    weight: Tensor,  # (n,)  its estimated p(x, y | inside) / p_train(x, y)
+    val_loss: Tensor,  # (m,)  loss of each point of a validation batch
+    inside: Tensor,  # (m,)  its membership in the training support, 0 to 1
+    *,
+    alpha: float | Tensor,  # mean of that membership over the whole validation set
+) -> Tensor:  # ()
+    r"""Weighted risk inside the training support plus plain risk outside it.
+
+    .. math:: \alpha \frac1n \sum_i w_i \ell_i + \frac1m \sum_j (1 - s_j) \ell_j
+
+    Weights carry no gradient. They are the ratio :math:`p(x, y \mid s = 1) / p_{\rm tr}(x, y)`,
+    which is what validation points inside the training support estimate, and *not*
+    :math:`p_{\rm te} / p_{\rm tr}`: that one would count :math:`\alpha` twice. With everything
+    inside, :math:`\alpha = 1` and this is ordinary importance weighting; with nothing inside it is
+    the validation mean.
+    """
+    if inside.shape != val_loss.shape:
+        raise ValueError(
+            f"need one membership per validation loss, got inside of shape {tuple(inside.shape)} "
+            f"for val_loss of shape {tuple(val_loss.shape)}"
+        )
+    outside = 1 - inside.to(val_loss.dtype)
+    return alpha * weighted_risk(train_loss, weight) + (outside * val_loss).mean()
+
+
+def contrast(
+    train_z: Tensor,  # (n, d)
+    val_z: Tensor,  # (m, d)
+    like: Tensor,  # (n, m) bool, same class
+    *,
+    margin: float,
+    weight: Tensor | None = None,  # (n, m), of each pair
+) -> tuple[Tensor, Tensor]:  # () each
+    """Mean pull over like pairs and mean push over unlike pairs; zero where there are none."""
+    square = pairwise_squared_distances(train_z, val_z)  # (n, m)
+    # the root has no slope at zero, and rounding none worth following near it
+    apart = square > 1e-6
+    distance = torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
+    weight = torch.ones_like(square) if weight is None else weight
+    pull = _mean_where(like, square / 2, weight)
+    return pull, _mean_where(~like, (margin - distance).clamp(min=0).square() / 2, weight)
+
+
+def _mean_where(chosen: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    weight = torch.where(chosen, weight, 0.0)
+    return (weight * values).sum() / or_one(weight.sum())
 
 
 # Kernels and distances, unchecked: for inner loops -----------------------------------------------
