@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from giw.objective.terms import contrast
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -38,7 +39,6 @@ from giw.nets.training import (
     train_trials,
 )
 from giw.objective import DynamicWeights
-from giw.objective.risks import contrast
 from giw.support import SupportSplit
 
 PARTS = 3  # of the training data, each left out once
