@@ -20,7 +20,7 @@ MOST = {
     "cli": 1_850,
     "support": 890,
     "paper": 4_050,
-    "diagnosis": 2_815,
+    "diagnosis": 2_705,
     "pages": 840,
 }
 

@@ -22,29 +22,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Rows of one table.
+    """Rows of one table."""
 
-    Attributes
-    ----------
-    table : Table
-        The columns that are compared; those of validation in the units of training.
-    z : array of shape (n, d)
-        From :meth:`giw.tables.Encoder.transform`.
-    levels : int array of shape (n, columns)
-        From :meth:`giw.tables.Encoder.level_counts`.
-    y : int array of shape (n,) or None
-        Labels as places in ``Data.classes``.
-    group : array of shape (n,) or None
-    row : int array of shape (n,)
-        Where the rows are in the user's table or file.
-    """
-
-    table: Table
-    z: Floats
-    levels: Ints
-    y: Ints | None
-    group: NDArray[Any] | None
-    row: Ints
+    table: Table  # the columns that are compared; those of validation in the units of training
+    z: Floats  # (n, d) from Encoder.transform
+    levels: Ints  # (n, columns) from Encoder.level_counts
+    y: Ints | None  # (n,) labels as places in Data.classes
+    group: NDArray[Any] | None  # (n,)
+    row: Ints  # (n,) where the rows are in the user's table or file
 
     def __len__(self) -> int:
         return len(self.row)
@@ -63,33 +48,16 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Both sides, and what is known of them.
-
-    Attributes
-    ----------
-    train, val : Side
-    total : tuple of two ints
-        Rows of both tables, or of the files that they are samples of.
-    classes : tuple of str
-    counts : int array of shape (2, c)
-        How often each class occurs on either side, of samples in the whole file.
-    encoder : Encoder
-        Of training rows.
-    names : list of str
-        All columns of training, also those that were left out.
-    facts : tuple of Finding
-        Of the tables as they came, with rows as the user counts them.
-    notes : tuple of str
-    """
+    """Both sides, and what is known of them."""
 
     train: Side
     val: Side
-    total: tuple[int, int]
+    total: tuple[int, int]  # rows of both tables, or of the files that they are samples of
     classes: tuple[str, ...]
-    counts: Ints
-    encoder: Encoder
-    names: list[str]
-    facts: tuple[Finding, ...]
+    counts: Ints  # (2, c) how often each class occurs, of samples in the whole file
+    encoder: Encoder  # of training rows
+    names: list[str]  # all columns of training, also those that were left out
+    facts: tuple[Finding, ...]  # of the tables as they came, with rows as the user counts them
     notes: tuple[str, ...]
 
 

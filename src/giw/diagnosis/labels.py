@@ -80,20 +80,11 @@ def ask_of_labels(
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """Class probabilities from models that have not seen the row.
+    """Class probabilities from models that have not seen the row."""
 
-    Attributes
-    ----------
-    train : array of shape (n, c)
-    val : array of shape (folds, m, c)
-        From each of the models, none of which has seen validation rows.
-    fold : array of shape (n,)
-        Which of the models has not seen a training row.
-    """
-
-    train: Floats
-    val: Floats
-    fold: Ints
+    train: Floats  # (n, c)
+    val: Floats  # (folds, m, c) from each of the models, none of which has seen validation rows
+    fold: Ints  # (n,) which of the models has not seen a training row
 
     @property
     def own(self) -> Floats:

@@ -7,11 +7,20 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from giw.diagnosis.case import CaseVerdict
 from giw.diagnosis.columns import ColumnDrift
-from giw.diagnosis.findings import Finding, ListedRow, counted, p_in_words, percent, some
+from giw.diagnosis.findings import (
+    QUESTIONS,
+    Finding,
+    ListedRow,
+    counted,
+    p_in_words,
+    percent,
+    some,
+)
 from giw.diagnosis.labels import Cost
 from giw.diagnosis.verdict import Recommendation
 from giw.support import SupportSplit
@@ -146,11 +155,31 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """The page, in a frame of its own that runs no scripts."""
-        from giw.diagnosis.page import diagnosis_page
-
         style = "width: 100%; height: 48rem; border: 0"
-        page = escape(diagnosis_page(self))
-        return f'<iframe sandbox="" style="{style}" srcdoc="{page}"></iframe>'
+        return f'<iframe sandbox="" style="{style}" srcdoc="{escape(self._page())}"></iframe>'
+
+    def _page(self, title: str = "", command: str = "", next_command: str = "") -> str:
+        """The page: the answer, what to do, and then the evidence piece by piece."""
+        from giw.pages.figures import split_histogram
+        from giw.pages.page import Page, Picture, embed
+        from giw.pages.style import BLUE, GREY
+
+        p_value, inside = np.asarray(self.split.p_value), np.asarray(self.split.inside)
+        figure = split_histogram(p_value, inside, self.split.level)
+        alt = f"Histogram of the p-values of {len(p_value):,} validation rows: "
+        alt += f"{int(inside.sum()):,} above the cut at {self.split.level:g} are called inside, "
+        alt += f"{int((~inside).sum()):,} outside."
+        page = Page(
+            title=title or "Training and validation data",
+            answer=self.recommendation.answer,
+            kicker="giw diagnose",
+            footer=[f"Made by `{command}`."] if command else [],
+        )
+        return self._rendered(
+            "diagnosis.html", page=page, code=next_command or self.recommendation.code,
+            figure=embed(Picture(figure, alt=alt), "fig-"), colors=(GREY, BLUE), parts=PARTS,
+            questions=QUESTIONS, rows_counted=COUNTED, p=_short,
+        )  # fmt: skip
 
     def to_frame(self, of: str = "columns") -> pd.DataFrame:
         """One of the lists as a data frame.
@@ -174,45 +203,17 @@ class Diagnosis:
 
     def summary(self) -> str:
         """The diagnosis in plain text."""
-        told, (low, high) = self.recommendation, self.outside_interval
-        few = self.verdict.train_outside
-        evidence = [
-            f"Outside the training data lie {percent(self.outside)} of the test distribution, "
-            f"between {percent(low)} and {percent(high)} with 95 % confidence: "
-            f"{' or '.join(f'case ({case})' for case in self.verdict.possible)}.",
-            *(test.text for test in self.shifts),
-            f"Training rows that validation never visits: {percent(few[0])} to {percent(few[1])} "
-            "of training (bounded, never proved).",
-            f"Weighted training rows are worth {self.effective_sample_size:,.0f} of "
-            f"{self.sizes.n_train:,} ({percent(self.effective_share)}).",
-        ]
-        drifted = [c for c in self.columns if c.p_value is not None and c.p_value <= 0.05]
-        lists = {
-            "Facts": some(fact.text for fact in self.facts),
-            "Evidence": evidence,
-            "Columns that shifted most": [
-                f"{c.column}: distance {c.distance:.2f}, {p_in_words(c.p_value or 0.0)}"
-                for c in drifted[:5]
-            ],
-            "What it costs a model": cost_in_words(self.cost),
-            f"{counted(self.n_outside_rows, 'validation row')} listed as outside": [
-                f"row {r.line} ({p_in_words(r.p_value or 0.0)}): {r.text}"
-                for r in self.outside_rows[:5]
-            ],
-            f"{counted(len(self.suspects), 'training label')} contradicted": [
-                f"row {r.line}: {r.text}" for r in self.suspects[:5]
-            ],
-            "Groups outside": [
-                f"{g.group}: {g.outside} of {g.rows} rows" for g in self.groups[:5] if g.outside
-            ],
-            "Code": told.code.splitlines(),
-            "Next": told.next_steps,
-            "Notes": (*self.notes, *[COUNTED] * bool(self.outside_rows or self.suspects)),
-        }
-        lines = [told.answer, told.action]
-        for title, entries in lists.items():
-            lines += ["", title, *(f"  {entry}" for entry in entries)] if len(entries) else []
-        return "\n".join(lines)
+        listed = bool(self.outside_rows or self.suspects)
+        return self._rendered("summary.txt", p=p_in_words, notes=(*self.notes, *[COUNTED] * listed))
+
+    def _rendered(self, template: str, **values: Any) -> str:
+        """A template with this diagnosis and the ways to put numbers into words."""
+        from giw.pages.page import render
+
+        return render(
+            template, found=self, cost=cost_in_words(self.cost), counted=counted, percent=percent,
+            some=some, **values,
+        ).strip()  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; the split's arrays are left out."""
@@ -235,11 +236,9 @@ class Diagnosis:
         next_command : str, optional
             What to run next, in the place of the Python code.
         """
-        from giw.diagnosis.page import diagnosis_page
         from giw.pages.page import write_html
 
-        page = diagnosis_page(self, title=title, command=command, next_command=next_command)
-        return write_html(page, path)
+        return write_html(self._page(title, command, next_command), path)
 
 
 def cost_in_words(cost: Cost | None) -> list[str]:
@@ -261,3 +260,8 @@ def cost_in_words(cost: Cost | None) -> list[str]:
 def _points(value: float, low: float, high: float) -> str:
     """``3.1 points (1.0 to 5.2)`` of a hundred."""
     return f"{100 * value:.1f} points ({100 * low:.1f} to {100 * high:.1f})".replace("-", "−")
+
+
+def _short(p_value: float) -> str:
+    """A p-value below a head that says what it is."""
+    return p_in_words(p_value).removeprefix("p ").removeprefix("= ").replace(" ", "\u00a0")

@@ -197,22 +197,10 @@ def python_code(
     remedy: str, *, text: bool, val_labels: bool, frame: bool, facts: Sequence[Finding] = (),
     names: Sequence[str] = (),
 ) -> str:  # fmt: skip
-    """Lines that train as advised, with boosted trees and an encoder where there is text.
+    """Lines that train as advised, with boosted trees and an encoder where there is ``text``.
 
-    Parameters
-    ----------
-    remedy : str
-        Of :class:`Recommendation`.
-    text : bool
-        Whether any column holds text.
-    val_labels : bool
-        Whether validation rows have labels, as training rows do.
-    frame : bool
-        Whether the tables are data frames.
-    facts : sequence of Finding
-        Columns of another unit are converted, and those that cannot be compared are left out.
-    names : sequence of str
-        Of the columns, where tables are arrays.
+    Columns that ``facts`` find in another unit are converted, and those that cannot be compared
+    are left out. Tables are data frames or, without ``frame``, arrays whose columns have ``names``.
     """
     from giw.pages.page import render
 
