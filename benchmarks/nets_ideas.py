@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from giw.objective.terms import contrast
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -39,6 +38,7 @@ from giw.nets.training import (
     train_trials,
 )
 from giw.objective import DynamicWeights
+from giw.objective.terms import contrast
 from giw.support import SupportSplit
 
 PARTS = 3  # of the training data, each left out once
