@@ -56,8 +56,6 @@ def full_page() -> Page:
         pictures=[picture, Picture(split_histogram([0.1], [0]), alt="others in words")],
         sheets=[replace(rows_sheet(summarize(accuracy)), notes=[MEANING])],
         facts={"size": "12"},
-        details=["For the curious."],
-        details_title="Why?",
     )
     return Page("A title", "An answer.", ["A lead."], [section], "the kicker", ["the footer"])
 
@@ -66,7 +64,7 @@ def test_the_page_holds_everything_in_reading_order():
     words = Reader(render_page(full_page())).words
     expected = ["the kicker", "A title", "An answer.", "A lead.", "A section", "Some text."]
     expected += ["the caption", "GIW", "85.0 ± 7.1", "best", "DIW", "p < 0.001", MEANING]
-    expected += ["size", "12", "Why?", "For the curious.", "the footer"]
+    expected += ["size", "12", "the footer"]
 
     position = 0
     for text in expected:
@@ -119,12 +117,12 @@ def test_labels_with_markup_are_shown_and_not_obeyed():
     axes.set_yticks([0], [EVIL], parse_math=False)
     picture = Picture(figure, alt=EVIL, caption=EVIL)
     sheet = replace(rows_sheet(rows), notes=[EVIL])
-    section = Section(EVIL, [EVIL], [picture], [sheet], {EVIL: EVIL}, EVIL, [EVIL], EVIL)
+    section = Section(EVIL, [EVIL], [picture], [sheet], {EVIL: EVIL}, EVIL)
     reader = Reader(render_page(Page(EVIL, EVIL, [EVIL], [section], EVIL, [EVIL])))
 
     assert "script" not in reader.tags
     assert reader.open == []
-    in_page, in_section = 6, 11  # the title twice, <title> and <h1>; one stands in the figure
+    in_page, in_section = 6, 9  # the title twice, <title> and <h1>; one stands in the figure
     assert reader.words.count(EVIL) == in_page + in_section
     assert ("aria-label", EVIL) in reader.attributes
 

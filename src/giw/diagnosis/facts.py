@@ -34,15 +34,9 @@ def facts(
 ) -> tuple[Finding, ...]:
     """Differences in kinds of values, the gravest first; those that chance explains come last.
 
-    Parameters
-    ----------
-    train, val : Table
-    y, y_val : array of shape (n,) and (m,), optional
-        Labels.
-    level : float, default=0.01
-        Chance finds each kind of fact in fewer than this share of tables, over all columns. New
-        categories and missing values are always told, and called what chance leads one to expect
-        where they are.
+    Chance finds each kind of fact in fewer than a share ``level`` of tables, over all columns. New
+    categories and missing values are always told, and called what chance leads one to expect where
+    they are.
     """
     shared = [name for name in train.names if name in val.columns]
     each = level / max(len(shared), 1)
@@ -87,15 +81,6 @@ def new_by_chance(train: Sequence[Any], val: Sequence[Any]) -> tuple[float, floa
     return expected, float(np.clip(1 - chance.sum(), 0, 1)) if seen else 1.0
 
 
-def _whole(
-    kind: str, column: str, text: str, rows: Bools | tuple[()] = (), *, aside: bool = True,
-    factor: float = 1.0,
-) -> Finding:  # fmt: skip
-    """A fact of a whole column, which is left out of the comparison if not said otherwise."""
-    places = tuple(np.flatnonzero(rows).tolist())
-    return Finding(kind, column, text, found=True, rows=places, aside=aside, factor=factor)
-
-
 def _of_rows(
     kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0,
     aside: bool = False,
@@ -107,9 +92,12 @@ def _of_rows(
     text = text.replace("…", f"{int(rows.sum()):,} of {len(rows):,} validation rows")
     if expected >= 0.1:
         text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
-    places = tuple(np.flatnonzero(rows).tolist())
-    share = float(rows.mean())
+    share, places = float(rows.mean()), _places(rows)
     return Finding(kind, column, f"{text}.", p_value, effect=share, rows=places, aside=aside)
+
+
+def _places(rows: Bools) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(rows).tolist())
 
 
 def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding]:
@@ -126,7 +114,7 @@ def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding
                 continue
         here, gone = sides if has[0] else sides[::-1]
         text = f"Column {name!r} is in the {here} table and {what} in the {gone} table."
-        yield _whole("missing column", name, text)
+        yield Finding("missing column", name, text, aside=True)
 
 
 def _new_classes(y: Labels, y_val: Labels) -> Iterator[Finding]:
@@ -157,11 +145,11 @@ def _of_column(
     ]
     if all(formats) and formats[0] != formats[1]:
         text = f"Dates in column {name!r} are written like {formats[0]} in training and like "
-        yield _whole("date format", name, f"{text}{formats[1]} in validation.")
+        yield Finding("date format", name, f"{text}{formats[1]} in validation.", aside=True)
     elif (train.dtype == object) != (val.dtype == object) and not _same_codes(train, val):
         words, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
         text = f"{column} holds text in the {words} table and numbers in the {number} table"
-        yield _whole("type", name, f"{text}, and is compared no further.")
+        yield Finding("type", name, f"{text}, and is compared no further.", aside=True)
     elif train.dtype == object and val.dtype != object:
         yield from _of_column(name, train, as_text(val), level, dates)
     elif len(set(there.tolist())) == 1 and (val_there != there[0]).any():
@@ -173,7 +161,7 @@ def _of_column(
         yield _of_rows("constant", name, text, rows, p_value, aside=bool(rows.all()))
     elif train.dtype == object and formats[0]:
         text = f"{column} holds dates: later rows will have others than training."
-        yield _whole("timestamp", name, text)
+        yield Finding("timestamp", name, text, aside=True)
     elif train.dtype == object:
         yield from _of_text(name, there.astype(str), val, val_gone)
     else:
@@ -231,14 +219,14 @@ def _of_numbers(
             told = f"{int(out.sum()):,} of {len(out):,} validation rows have others than training "
             told += "can have"
         text = f"{column} holds {'dates' if dates else 'moments in time'}: {told}."
-        yield _whole("timestamp", name, text, out, aside=bool(out.any()))
+        yield Finding("timestamp", name, text, rows=_places(out), aside=bool(out.any()))
     elif whole and names:
         yield _identifier(name, "another whole number in every row")
     elif power := _power_of_ten(train, there, level):
         text = f"{column} is {10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} in "
         text += "validation than in training, and alike otherwise: another unit"
         text += ", or percent and shares" * (abs(power) == 2)
-        yield _whole("unit", name, f"{text}.", aside=False, factor=10.0**power)
+        yield Finding("unit", name, f"{text}.", factor=10.0**power)
     elif out.any():
         text = f"{column} lies outside the range of training ({train.min():g} to {train.max():g})"
         yield _of_rows("range", name, f"{text} in …", out, chance)
@@ -246,7 +234,7 @@ def _of_numbers(
 
 def _identifier(name: str, what: str) -> Finding:
     text = f"Column {name!r} has {what}: it names rows and says nothing of new ones."
-    return _whole("identifier", name, text)
+    return Finding("identifier", name, text, aside=True)
 
 
 def _power_of_ten(train: Column, val: Column, level: float) -> int:

@@ -68,12 +68,6 @@ class Section:
         Tables.
     facts : mapping of str to str
         Short facts in two columns, such as sizes of data sets.
-    code : str
-        Lines to copy into a program.
-    details : sequence of str
-        Paragraphs for the curious, folded away on the screen and open on paper.
-    details_title : str
-        What one clicks on to unfold them.
     part : str
         The part of the page that it belongs to; the index shows it.
     """
@@ -83,9 +77,6 @@ class Section:
     pictures: Sequence[Picture] = ()
     sheets: Sequence[Sheet] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
-    code: str = ""
-    details: Sequence[str] = ()
-    details_title: str = "More about this"
     part: str = ""
 
 
