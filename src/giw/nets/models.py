@@ -231,39 +231,30 @@ def net_for(module: nn.Module | None, x: Tensor, classes: int, seed: int) -> nn.
         raise ValueError("module is on device meta and has no values; build it on 'cpu'")
     # moving a module to a device and the first pass of a lazy layer would change the user's own
     net = copy.deepcopy(module).to(x.device)
-    _check_output(net, x[:2], classes, seed)
-    return net
-
-
-def _check_output(module: nn.Module, x: Tensor, classes: int, seed: int) -> None:
-    """What a net gives, asked of two points; a layer that cannot take them says so itself."""
-    was_training = module.training
-    module.eval()  # two points are no batch to take statistics of
     try:
         with torch.no_grad(), seeded_stream(seed, x.device):
-            logits = module(as_input(x))
+            logits = net.eval()(as_input(x[:2]))  # two points are no batch to take statistics of
     except (RuntimeError, IndexError, TypeError, ValueError) as error:
         raise ValueError(
             f"module cannot take points of shape {tuple(x.shape[1:])}, which come as float32: "
             f"{str(error).splitlines()[0]}"
         ) from error
-    finally:
-        module.train(was_training)
     if not isinstance(logits, Tensor):
         raise ValueError(
             f"module must give the logits alone, a tensor of shape (n, {classes}), got a "
             f"{type(logits).__name__}; wrap it in a module whose forward picks them"
         )
-    if tuple(logits.shape) != (len(x), classes):
+    if tuple(logits.shape) != (len(x[:2]), classes):
         raise ValueError(
             f"module must give {classes} numbers per point, one per class, got shape "
             f"{tuple(logits.shape[1:])}; let its last layer have {classes} outputs"
         )
-    if not any(p.requires_grad for p in module.parameters()):
+    if not any(p.requires_grad for p in net.parameters()):
         raise ValueError(
             "module has no parameter to train; let some of them require a gradient, for example "
             "module.requires_grad_(True)"
         )
+    return net.train(module.training)
 
 
 def holds_embedding(module: nn.Module | None) -> bool:
