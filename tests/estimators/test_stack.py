@@ -14,7 +14,6 @@ from giw.estimators.stack import (
     mean_weights,
     prior_rows,
     stack_weights,
-    stratified_folds,
 )
 
 
@@ -117,7 +116,7 @@ def test_a_power_never_changes_which_class_is_likeliest():
 
 def test_folds_share_every_class_evenly():
     label = np.array(["a"] * 10 + ["b"] * 5)
-    fold = stratified_folds(label, 5, np.random.default_rng(0))
+    fold = folds_of(label, 5, np.random.default_rng(0))
     assert np.bincount(fold).tolist() == [3] * 5
     for value, count in (("a", 2), ("b", 1)):
         assert np.bincount(fold[label == value]).tolist() == [count] * 5

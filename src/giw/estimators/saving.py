@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from giw import __version__
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
 from giw.tables.reading import npz_arrays
 from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
@@ -79,7 +80,7 @@ def save(
     index = {
         "format": FORMAT,
         "version": VERSION,
-        "giw": _giw_version(),
+        "giw": __version__,
         "model": described,
         "notes": dict(notes or {}),
         "files": {
@@ -311,12 +312,9 @@ def _nets() -> Any:
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Arrays by their places: names such as ``model.state`` need not be names of files."""
     content = BytesIO()
-    np.savez(content, names=np.array(list(arrays)), **_numbered(arrays))
+    numbered: dict[str, Any] = {f"array{j}": array for j, array in enumerate(arrays.values())}
+    np.savez(content, names=np.array(list(arrays)), **numbered)
     return content.getvalue()
-
-
-def _numbered(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    return {f"array{j}": array for j, array in enumerate(arrays.values())}
 
 
 def _arrays_in(name: str, content: bytes) -> dict[str, NDArray[Any]]:
@@ -337,12 +335,6 @@ def _safetensors() -> Any:
             "nets, and models that version 0.1.0 has saved, need safetensors: "
             "pip install 'giw[torch]'"
         ) from None
-
-
-def _giw_version() -> str:
-    import giw
-
-    return giw.__version__
 
 
 def _index_checksum(index: Mapping[str, Json]) -> str:
@@ -376,7 +368,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(
             f"{folder} was written by giw {index.get('giw')} in format {version}; this giw "
-            f"({_giw_version()}) reads formats up to {VERSION}: upgrade giw"
+            f"({__version__}) reads formats up to {VERSION}: upgrade giw"
         )
     if index.get("sha256") != _index_checksum(index):
         raise ValueError(

@@ -219,26 +219,17 @@ def settled(
     return Mixture(share, power)
 
 
-def stratified_folds(
-    label: NDArray[Any], folds: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
-    """A fold number for each point, so that every class spreads over the folds, (m,)."""
-    order = generator.permutation(len(label))
-    order = order[np.argsort(label[order], kind="stable")]
-    fold = np.empty(len(label), dtype=np.int64)
-    fold[order] = np.arange(len(label)) % folds
-    return fold
-
-
 def folds_of(
     label: NDArray[Any], folds: int, generator: np.random.Generator, groups: Any = None
 ) -> NDArray[np.int64]:
     """Folds that every class spreads over, or that keep the rows of a group together, (m,)."""
-    if groups is None:
-        return stratified_folds(label, folds, generator)
     fold = np.empty(len(label), dtype=np.int64)
-    for k, (_, rows) in enumerate(GroupKFold(folds).split(label, groups=np.asarray(groups))):
-        fold[rows] = k
+    if groups is not None:
+        for k, (_, rows) in enumerate(GroupKFold(folds).split(label, groups=np.asarray(groups))):
+            fold[rows] = k
+        return fold
+    order = generator.permutation(len(label))
+    fold[order[np.argsort(label[order], kind="stable")]] = np.arange(len(label)) % folds
     return fold
 
 

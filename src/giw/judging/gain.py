@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from giw.checks import as_generator
 from giw.estimators.inputs import rows_of
-from giw.estimators.stack import stratified_folds
+from giw.estimators.stack import folds_of
 from giw.judging.risk import classifies, risk_from_losses
 from giw.judging.selection import left_out_losses
 
@@ -134,7 +134,7 @@ def expected_gain(
     m = len(y_val)
     if m < FEWEST:
         return None
-    quarter = stratified_folds(np.asarray(y_val), 4, as_generator(random_state))
+    quarter = folds_of(np.asarray(y_val), 4, as_generator(random_state))
     right = np.zeros((2, m))
     for half in (0, 1):
         judged = quarter // 2 != half

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import has_fit_parameter
 
 from giw.checks import as_generator, check_count
@@ -33,6 +32,7 @@ from giw.judging.risk import (
     measure_of,
     risk_from_losses,
 )
+from giw.support import nearest
 
 
 @dataclass(frozen=True)
@@ -223,8 +223,7 @@ def label_first(
         classes = probability.shape[1]
         unsure = (1 - probability.max(axis=1)) * classes / max(classes - 1, 1)
     # of the points outside, the farthest first: some lie just beyond the last training row
-    near = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(z[:10_000])
-    distance = near.kneighbors(z_new)[0][:, 0]
+    distance = nearest(z_new, z[:10_000], 1)[0][:, 0]
     far = distance / max(float(distance.max()), 1e-12)
     return _spread_out(np.where(inside, unsure / 2, (1 + far) / 2), z_new, n_points)
 

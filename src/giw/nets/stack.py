@@ -19,7 +19,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.estimators.stack import stack_weights, stratified_folds
+from giw.estimators.stack import folds_of, stack_weights
 from giw.nets.training import (
     FunctionalNet,
     Method,
@@ -156,7 +156,7 @@ class Trainings:
         long as the shortest: of folds that differ by one, one point is not missed.
         """
         y_val, generator = self.data.y_val, np.random.default_rng(self.random_state)
-        fold = torch.as_tensor(stratified_folds(y_val.cpu().numpy(), folds, generator))
+        fold = torch.as_tensor(folds_of(y_val.cpu().numpy(), folds, generator))
         size = len(fold) - int(fold.bincount().max())
         outs = [(fold == k).to(y_val.device) for k in range(folds)]
         return [(out, (~out).nonzero()[:size, 0]) for out in outs]
