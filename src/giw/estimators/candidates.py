@@ -97,7 +97,6 @@ class Candidate:
     prior: float = 1.0  # weight in the stack before validation points are asked, beside the others
     uses_losses: bool = False  # whether it needs ``Tables.loss``
     if_alike: bool = False  # whether it is right where the tables do not differ
-    if_few: bool = False  # whether few validation rows suffice for it
 
 
 def training_only(data: Tables) -> Any:
@@ -328,14 +327,12 @@ def default_candidates(labelled: bool = True, unlabelled: bool = False) -> list[
         TRAINING,
         Candidate("validation", validation_only),
         Candidate("both tables", partial(both_tables, power=0.0), if_alike=True),
-        Candidate("intermediate", partial(both_tables, power=0.5), if_few=True),
+        Candidate("intermediate", partial(both_tables, power=0.5)),
         Candidate("balanced", partial(both_tables, power=1.0)),
         Candidate("giw", generalized_weighting, uses_losses=True),
-        Candidate("recalibrated", partial(small_linear, on_features=False), if_few=True),
+        Candidate("recalibrated", partial(small_linear, on_features=False)),
         Candidate("corrected", small_linear),
-        Candidate(
-            "validation, linear", partial(small_linear, on_model=False, strength=0.1), if_few=True
-        ),
+        Candidate("validation, linear", partial(small_linear, on_model=False, strength=0.1)),
     ]
     return [*usual, by_features] if unlabelled else usual
 

@@ -464,10 +464,9 @@ class ReweightedClassifier(ClassifierMixin, Reweighted):
 
     .. math:: \sum_j \log \sum_k a_k\, q_k(y_j \mid x_j) + c \sum_k \pi_k \log a_k
 
-    over left-out validation rows. The prior :math:`\pi` counts like :math:`c` further rows. Where
-    rows of a class are few it favours training alone and both tables if training fits validation
-    rows as well as left-out rows of its own, and if not, candidates that few rows suffice for.
-    Powers
+    over left-out validation rows. The prior :math:`\pi` counts like :math:`c` further rows; where
+    validation rows are few and training fits them as well as left-out rows of its own, it favours
+    training alone and to both tables. Powers
     :math:`b_k` make labels of left-out rows most likely, with a penalty
     :math:`\frac q2 (\log b_k)^2` for q candidates.
 

@@ -151,12 +151,14 @@ def prior_rows(
 ) -> Vector:  # (q,)
     r"""How many validation rows each candidate has on its side before any is asked.
 
-    Half a row each: Jeffreys' prior of a mixture. With m validation rows in c classes, rows are few
-    by :math:`f = a c / (m + a c)`, and few rows a class cannot tell which candidate to believe.
-    Then, of q candidates, those that are right where the tables are alike share
-    :math:`(1 - e) f q` rows in place of as much of their halves, and those that few rows suffice
-    for :math:`e f q / 2`. Of numbers, whose squared errors vary more, it is four rows in place of
-    half a row and of one, nothing where the tables differ, and c is one.
+    Where the tables plainly differ, half a row each: Jeffreys' prior of a mixture. Where they are
+    alike, as many rows as there are candidates, shared by those that are right then. With m
+    validation rows in c classes, the tables count as alike by
+
+    .. math:: (1 - e) \, \frac{a c}{m + a c} ,
+
+    because fewer rows a class cannot tell which candidate to believe. Of numbers, whose squared
+    errors vary more, it is four rows for each candidate either way, and c is one.
 
     Parameters
     ----------
@@ -171,18 +173,12 @@ def prior_rows(
     """
     prior = np.array([c.prior for c in candidates], dtype=np.float64)
     prior = prior / prior.mean()
-    few = a_class * (classes or 1) / (rows + a_class * (classes or 1))
-    each, alike, apart = (4.0, 4.0, 0.0) if classes is None else (0.5, 1.0, 0.5)
-
-    def shared(flag: str) -> Vector:
-        """Rows for each candidate, given to those of a kind; none without such candidates."""
-        kind = prior * [getattr(c, flag, False) for c in candidates]
-        return len(prior) * kind / kind.sum() if kind.any() else 0 * prior
-
-    found = each * prior + few * unlike * apart * shared("if_few")
-    if not (kind := shared("if_alike")).any():
-        return found
-    return found + few * (1 - unlike) * (alike * kind - each * prior)
+    if_alike = prior * [getattr(c, "if_alike", False) for c in candidates]
+    few = a_class * (classes or 1)
+    alike = (1 - unlike) * few / (rows + few) if if_alike.any() else 0.0
+    else_, then = (4.0, 4.0) if classes is None else (0.5, 1.0)  # rows for each candidate
+    found = (1 - alike) * else_ * prior
+    return found + alike * then * len(prior) * if_alike / if_alike.sum() if alike else found
 
 
 @dataclass(frozen=True)
