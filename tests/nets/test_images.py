@@ -7,8 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giw.nets.images import Augmentation, affine_maps, as_input, resize_images, warp
+from giw.nets.images import Augmentation, affine_maps, resize_images, warp
 from giw.nets.methods.giw_plus import MOVES, even_uniforms, jittered, moved_images
+from giw.nets.models import as_input
 
 SIDE = 8
 

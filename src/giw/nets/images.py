@@ -1,4 +1,4 @@
-r"""Images as nets take them, and how they are moved about.
+r"""Images moved about and resized.
 
 Every transformation of the paper is an affine map of the plane, and so is their composition: the
 random part draws one matrix per image, the other part samples the batch once along those matrices.
@@ -14,11 +14,6 @@ from math import pi
 import torch
 from torch import Tensor
 from torch.nn import functional
-
-
-def as_input(x: Tensor) -> Tensor:
-    """Images are kept as bytes and become numbers between 0 and 1 only when they are used."""
-    return x.float() / 255 if x.dtype == torch.uint8 else x
 
 
 def resize_images(x: Tensor, size: int) -> Tensor:

@@ -18,13 +18,18 @@ from torch.nn import functional
 
 from giw.checks import as_generator
 from giw.nets.devices import seeded_stream
-from giw.nets.images import as_input, resize_images
+from giw.nets.images import resize_images
 
 RandomState = int | np.random.Generator | None
 SMALL_SIDE = 16  # below this, two convolutions of 5 × 5 leave nothing to pool
 WIDTHS = {1: (6, 16), 3: (20, 50)}  # LeNet-5: channels of the input → of the two convolutions
 SIDE = 32  # of the images that LeNet-5 sees
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # ResNet-18: width and stride of a first block
+
+
+def as_input(x: Tensor) -> Tensor:
+    """Images are kept as bytes and become numbers between 0 and 1 only when they are used."""
+    return x.float() / 255 if x.dtype == torch.uint8 else x
 
 
 class MLP(nn.Module):

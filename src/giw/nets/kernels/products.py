@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from giw.nets.images import as_input, resize_images
+from giw.nets.images import resize_images
 from giw.nets.kernels.patches import beside, best_of_four, cut_patches
-from giw.nets.models import SIDE, LeNet5
+from giw.nets.models import SIDE, LeNet5, as_input
 
 ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with several trials each
 

@@ -1,6 +1,6 @@
 """One run for all methods."""
 
-from giw.nets.images import as_input
+from giw.nets.models import as_input
 from giw.nets.training.checkpoint import Interrupted, UnusableCheckpoint, ask_to_stop
 from giw.nets.training.protocol import (
     Batch,

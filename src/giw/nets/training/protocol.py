@@ -21,8 +21,9 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from giw.checks import check_count, check_positive
-from giw.nets.images import Augmentation, as_input
+from giw.nets.images import Augmentation
 from giw.nets.kernels.precision import FULL, PRECISIONS, Precision
+from giw.nets.models import as_input
 from giw.support import SupportSplit
 
 Params = dict[str, Tensor]

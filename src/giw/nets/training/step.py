@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from giw.nets.images import Augmentation, as_input, warp
+from giw.nets.images import Augmentation, warp
 from giw.nets.kernels.graph import Captured
+from giw.nets.models import as_input
 from giw.nets.training.protocol import (
     Batch,
     FunctionalNet,
