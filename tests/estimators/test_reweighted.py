@@ -27,6 +27,7 @@ from giw.estimators.candidates import (
     StepsAside,
     both_tables,
     generalized_weighting,
+    inside_ratio,
 )
 
 
@@ -152,6 +153,14 @@ def test_no_weights_and_a_function_and_an_estimator_of_ones_own():
     named, given = (linear(weights=w).fit(**data) for w in ("ulsif", ratio))
     np.testing.assert_array_equal(named.weight_, given.weight_)
     assert not hasattr(ratio, "weight_")
+
+
+def test_rows_that_are_all_alike_get_equal_weights_and_no_warning():
+    """At the minimum from the start, Newton's search finds no step that is one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = inside_ratio("classifier", np.zeros((50, 1)), np.zeros((20, 1)))
+    np.testing.assert_allclose(found, 1)
 
 
 def test_weights_leave_a_tenth_of_the_training_points_effective():

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
@@ -219,6 +220,7 @@ def inside_ratio(
     ratio = ratio_named(weights)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ratios.EffectiveSampleSizeWarning)  # dealt with below
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of rows that are all alike
         if hasattr(ratio, "weigh"):
             found = ratio.fit(z, z_target).weight_
         else:

@@ -275,9 +275,8 @@ def regression_targets(y: Any, X: Any, name: str, estimator: BaseEstimator) -> V
     """One finite number per row of X; text and dates are refused."""
     _refuse_none(y, estimator)
     y = to_numpy(y, name)
-    came = y
-    dates = came.dtype.kind in "Mm"
-    if dates or came.dtype.kind in "US" or isinstance(next(came.flat, None), str):
+    dates = y.dtype.kind in "Mm"
+    if dates or y.dtype.kind in "US" or isinstance(next(y.flat, None), str):
         raise ValueError(
             f"{name} must hold numbers, got {'dates or times' if dates else 'text'}; "
             "for classes take giw.ReweightedClassifier"
