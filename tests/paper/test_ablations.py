@@ -3,7 +3,7 @@ from tests.paper.made_up import made_up
 
 from giw.paper.frame import gather
 from giw.paper.plan import Run
-from giw.paper.table_ablation import ablation_sheets, amount_sheet, family_of, p_text
+from giw.paper.table_ablation import KINDS, ablation_sheets, amount_sheet, family_of, p_text
 
 WHERE = ("mnist", "iii", "honest")
 
@@ -41,8 +41,8 @@ def texts(row):
 )
 def test_every_variant_has_a_table(variant, family):
     assert family_of(variant) == family
-    sheets = ablation_sheets(experiment_of(("giw", variant, "honest", [0.5])))
-    assert [kind for kind, found in sheets.items() if found] == [family]
+    experiment = experiment_of(("giw", variant, "honest", [0.5]))
+    assert [kind for kind in KINDS if ablation_sheets(experiment, kind)] == [family]
 
 
 def test_split_errors_stand_beside_the_paper_in_both_directions():
@@ -107,7 +107,7 @@ def test_a_variant_is_compared_over_the_trials_it_shares_with_the_method():
     experiment = experiment_of(
         ("giw", "", "honest", [0.8, 0.9, 0.4]), ("giw", "soft", "honest", [0.82, 0.92])
     )
-    (sheet,) = ablation_sheets(experiment)["soft"]
+    (sheet,) = ablation_sheets(experiment, "soft")
     assert [texts(row) for row in sheet.rows] == [
         ["as it is", "70.00 ± 26.46", "3", "–", "–", "–"],
         ["soft membership", "87.00 ± 7.07", "2", "+2.00", "< 0.001", "2"],
@@ -115,7 +115,7 @@ def test_a_variant_is_compared_over_the_trials_it_shares_with_the_method():
 
 
 def test_published_splits_that_were_not_run_are_missing():
-    (sheet,) = ablation_sheets(experiment_of(("giw", "osvm_code", "honest", [0.9])))["split_way"]
+    (sheet,) = ablation_sheets(experiment_of(("giw", "osvm_code", "honest", [0.9])), "split_way")
     found = {row[0].text: row[1].text for row in sheet.rows}
     assert found["as it is"] == "missing"
     assert found["published split, threshold of the code"] == "90.00"
@@ -127,7 +127,7 @@ def test_representations_carry_the_papers_names():
         ("diw", "", "honest", [0.5]), ("diw", "hidden", "honest", [0.6]),
         ("giw", "hidden", "honest", [0.7]),
     )  # fmt: skip
-    (sheet,) = ablation_sheets(experiment)["representation"]
+    (sheet,) = ablation_sheets(experiment, "representation")
     assert [(row[0].text, row[1].text) for row in sheet.rows] == [
         *(("GIW-L", "missing"), ("GIW-F", "70.00"), ("DIW-L", "50.00"), ("DIW-F", "60.00"))
     ]

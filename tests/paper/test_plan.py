@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import asdict
 
 import pytest
 
@@ -70,6 +71,6 @@ def test_jobs_on_the_same_draws_follow_each_other():
 
 def test_a_run_survives_the_way_through_a_dictionary():
     run = Run("mnist", "iii", "support", "giw", 3, variant="oracle", epochs=7)
-    assert Run.from_dict(run.as_dict()) == run
+    assert Run.from_dict(asdict(run)) == run
     with pytest.raises(ValueError, match="a run has"):
         Run.from_dict({"dataset": "mnist"})

@@ -12,7 +12,7 @@ from giw.paper.cifar import COARSE_NAMES, FINE_NAMES
 from giw.paper.sample import Sample
 from giw.paper.settings import PAPER_SETTINGS, paper_problem, paper_samples, paper_setting
 
-NAMES = {setting.name: setting for setting in PAPER_SETTINGS}
+NAMES = {f"{s.dataset}-{s.case}-{s.shift}": s for s in PAPER_SETTINGS}
 
 
 def pretend(dataset, each=300):

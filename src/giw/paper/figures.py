@@ -7,12 +7,11 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Ellipse, Patch
+from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -21,7 +20,6 @@ from giw.pages.page import Picture
 from giw.pages.style import (
     BLUE,
     INK,
-    LINE,
     VERMILION,
     Style,
     name_of,
@@ -86,31 +84,23 @@ def panels(
     for (r, c), axes in np.ndenumerate(grid):
         content = contents.get((rows[r], columns[c]))
         axes.set_ylabel(rows[r] if c == 0 else "", color=INK, size=FONT)
-        axes.set_title(columns[c] if r == 0 else "", color=INK, size=FONT, parse_math=False)
+        axes.set_title(columns[c] if r == 0 else "", color=INK, size=FONT)
         if not content:
             axes.set(xticks=[], yticks=[])
-            axes.spines["bottom"].set_color(LINE)
-            place = {"ha": "center", "color": INK, "size": FONT, "transform": axes.transAxes}
-            axes.text(0.5, 0.5, "no run", **place)
+            axes.text(0.5, 0.5, "no run", ha="center", color=INK, transform=axes.transAxes)
             continue
         axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
         draw(axes, content)
         if r == len(rows) - 1:
             axes.set_xlabel(xlabel)
-    handles: list[Artist] = [
-        Patch(color=s.color)
-        if filled
-        else Line2D([], [], linewidth=2, color=s.color, linestyle=s.dash)  # type: ignore[arg-type]
-        for s in legend.values()
-    ]
+    width = 8 if filled else 2
+    handles = [Line2D([], [], lw=width, color=s.color, ls=s.dash) for s in legend.values()]
     fits = max(2, int(figure.get_figwidth() / 1.35))
     lines = -(-len(handles) // fits) or 1  # as few as fit, and as even as they get
     look: dict[str, Any] = {"frameon": False, "fontsize": FONT, "labelcolor": INK}
     look |= {"handlelength": 1.6, "columnspacing": 1.3, "ncols": -(-len(handles) // lines) or 1}
-    drawn = figure.legend(handles, legend, loc="outside upper center", **look)
-    for text in drawn.get_texts():
-        text.set_parse_math(False)
+    figure.legend(handles, legend, loc="outside upper center", **look)
     return settled(figure)
 
 
@@ -308,27 +298,18 @@ def _scores(
         for cut in cuts:
             axes.axvline(cut, color=INK, linewidth=1, linestyle=(0, (4, 3)))
 
-    columns = sides_of(found)[1]
-    shares = [
-        f"{column}, {row}: {np.mean(p[s] > cuts[0]):.0%} of inside and "
-        f"{np.mean(p[~s] > cuts[0]):.0%} of outside points above {cuts[0]:g}"
-        for (row, column), (p, s) in found.items()
-        if s.any() and not s.all()
-    ]
-    absent = [setting_name(*p) for p in DATASET_CASES if setting_name(*p) not in columns]
-    missing = f" Missing, no scores stored: {', '.join(absent)}." if absent else ""
     return Picture(
         panels(
             found,
             draw,
-            size=(max(2.7, 5.4 / len(columns)), 2.3),
+            size=(max(2.7, 5.4 / len(sides_of(found)[1])), 2.3),
             xlabel=name.replace("_", "-"),
             legend={"inside the training support": Style(BLUE), "outside it": Style(VERMILION)},
             filled=True,
         ),
-        alt=f"Histograms of {name.replace('_', '-')}s. {'; '.join(shares)}.",
+        alt=f"Histograms of {name.replace('_', '-')}s; the table has the shares on either side.",
         caption=f"{what}. All trials under support shift, {experiment.name}, coloured by the "
-        f"truth, which the method does not see.{missing}",
+        "truth, which the method does not see.",
         name=f"{'scores' if name == 'p_value' else 'published-scores'}-{experiment.slug}",
         wide=True,
     )

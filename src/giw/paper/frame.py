@@ -41,11 +41,6 @@ class Place(NamedTuple):
         """In words, such as ``MNIST (iii), support shift``."""
         return f"{setting_name(*self[:2])}, {shift_name(self.shift)}"
 
-    @property
-    def order(self) -> tuple[int, int]:
-        """Where it stands in the paper."""
-        return DATASET_CASES.index(self[:2]), SHIFTS.index(self.shift)
-
 
 PLACES = tuple(Place(*pair, shift) for pair in DATASET_CASES for shift in SHIFTS)
 
@@ -97,14 +92,14 @@ class Experiment:
     @property
     def name(self) -> str:
         """Epochs and seed in words."""
-        scale = "" if self.scale == "paper" else f", {self.scale} scale"
-        return f"{self.epochs} epochs, seed {self.seed}{scale}"
+        return f"{self.epochs} epochs, seed {self.seed}" + ", laptop scale" * (
+            self.scale != "paper"
+        )
 
     @property
     def slug(self) -> str:
         """Epochs and seed in a word fit for a file."""
-        scale = "" if self.scale == "paper" else f"-{self.scale}"
-        return f"e{self.epochs}-s{self.seed}{scale}"
+        return f"e{self.epochs}-s{self.seed}" + "-laptop" * (self.scale != "paper")
 
     @cached_property
     def cells(self) -> Mapping[Key, pd.DataFrame]:
@@ -164,7 +159,7 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
         size = float(amount) if amount.isdigit() else 0.0
         method = COLUMNS.index(key.method) if key.method in COLUMNS else len(COLUMNS)
         protocol = PROTOCOLS.index(key.protocol)
-        return key.place.order, protocol, method, key.method, kind, size, key.variant
+        return PLACES.index(key.place), protocol, method, key.method, kind, size, key.variant
 
     return sorted(keys, key=order)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +101,11 @@ def run_job(job: Job, place: Place) -> Done:
     return Done(job, len(runs), accuracy=tuple(result.accuracy for result in results))
 
 
-_RUNNERS: dict[tuple[Any, ...], Runner] = {}
-
-
+@lru_cache(maxsize=1)
 def runner_of(dataset: str, place: Place) -> Runner:
     """The runner of this process for a data set; samples, nets and draws of only one are kept."""
-    key = dataset, place.data_dir, place.device, place.checkpoint_seconds, place.read
-    if key not in _RUNNERS:
-        samples = place.read(dataset, place.data_dir)
-        _RUNNERS.clear()
-        _RUNNERS[key] = Runner(
-            samples, device=place.device, checkpoint_seconds=place.checkpoint_seconds
-        )
-    return _RUNNERS[key]
+    samples, seconds = place.read(dataset, place.data_dir), place.checkpoint_seconds
+    return Runner(samples, device=place.device, checkpoint_seconds=seconds)
 
 
 def check_engine(engine: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
@@ -71,16 +71,9 @@ class Run:
         place = self.dataset, self.case, self.shift
         return *place, self.protocol, size, self.epochs, self.seed, self.scale
 
-    def as_dict(self) -> dict[str, Any]:
-        """All fields by name; the paper's scale goes without saying."""
-        values = asdict(self)
-        if self.scale == "paper":
-            del values["scale"]
-        return values
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Run:
-        """The run that :meth:`as_dict` describes; unknown names are refused."""
+        """The run with these fields; other names are refused. Old rows name no scale."""
         values = {"scale": "paper", **values}
         known = {field.name: field.type for field in fields(cls)}
         if set(values) != set(known):
@@ -212,14 +205,8 @@ ON_CPU |= {"trials": 3, "epochs": 30}
 def fill_in(chosen: dict[str, Any], kind: str) -> tuple[dict[str, Any], str]:
     """What was chosen, completed by what suits the machine, and the latter in words.
 
-    Parameters
-    ----------
-    chosen : dict
-        Arguments of :func:`plan`; None where nothing was said, ``["all"]`` for all there is.
-    kind : {"cpu", "cuda"}
+    Chosen are arguments of :func:`plan`: None where nothing was said, ``["all"]`` for all there is.
 
-    Examples
-    --------
     >>> full, words = fill_in({"datasets": ["mnist"], "trials": None}, "cuda")
     >>> full["trials"], words
     (5, '--trials 5')

@@ -125,30 +125,22 @@ def _sections(experiments: Sequence[Experiment], *, drawn: bool = True) -> list[
     if any(experiment.scale == "paper" for experiment in experiments):
         sections.append(Section("What is reproduced", sheets=[cells_sheet(experiments)]))
     for experiment in experiments:
-        sections += _of_experiment(experiment, drawn)
-    sheets = [(experiment, ablation_sheets(experiment)) for experiment in experiments]
+        split = table_runs.split_quality(experiment)
+        curves = figures.curve_pictures(experiment) if drawn else []
+        scores = figures.score_pictures(experiment) if drawn else []
+        found = [
+            Section("Accuracy", sheets=[overview(experiment, p) for p in experiment.protocols]),
+            Section("Learning curves", pictures=curves),
+            Section("The split", pictures=scores, sheets=[split] if split else []),
+        ]
+        sections += [replace(s, part=experiment.name) for s in found if s.sheets or s.pictures]
     for kind, title in KINDS.items():
-        of_kind = [sheet for _, found in sheets for sheet in found[kind]]
-        drawn_of = [figures.ablation_pictures(e, kind) for e in experiments if drawn]
-        pictures = [picture for found in drawn_of for picture in found]
-        if of_kind:
-            sections.append(Section(title, pictures=pictures, sheets=of_kind, part="Ablations"))
+        sheets = [sheet for e in experiments for sheet in ablation_sheets(e, kind)]
+        made = [figures.ablation_pictures(e, kind) for e in experiments if drawn]
+        pictures = [picture for of_one in made for picture in of_one]
+        if sheets:
+            sections.append(Section(title, pictures=pictures, sheets=sheets, part="Ablations"))
     return sections
-
-
-def _of_experiment(experiment: Experiment, drawn: bool) -> list[Section]:
-    protocols = experiment.protocols
-    split = table_runs.split_quality(experiment)
-    sections = [
-        Section("Accuracy", sheets=[overview(experiment, protocol) for protocol in protocols]),
-        Section("Learning curves", pictures=figures.curve_pictures(experiment) if drawn else []),
-        Section(
-            "The split",
-            pictures=figures.score_pictures(experiment) if drawn else [],
-            sheets=[] if split is None else [split],
-        ),
-    ]
-    return [replace(s, part=experiment.name) for s in sections if s.sheets or s.pictures]
 
 
 def _appendix(

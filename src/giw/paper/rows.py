@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,7 +191,7 @@ def encode(result: Result) -> str:
         right = np.rint(result.curve * result.n_test).astype(int)
         curve = [int(step) for step in np.diff(right, prepend=0)]
     body = {
-        "run": result.run.as_dict(),
+        "run": asdict(result.run),
         "curve": curve,
         "seconds": round(result.seconds, 3),
         "split": {name: round(value, 6) for name, value in result.split.items()},

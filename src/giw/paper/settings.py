@@ -53,11 +53,6 @@ class PaperSetting:
         """Under class-prior shift the paper's GIW does not split; α is 0.5."""
         return self.prior_ratio == 1
 
-    @property
-    def name(self) -> str:
-        """Data set, case and shift in one word."""
-        return f"{self.dataset}-{self.case}-{self.shift}"
-
 
 _MNIST = PaperSetting(
     dataset="mnist",

@@ -61,14 +61,11 @@ def family_of(variant: str) -> str:
     return "split_error" if amount[0] in DIRECTIONS else amount[0]
 
 
-def ablation_sheets(experiment: Experiment) -> dict[str, list[Sheet]]:
-    """All tables of ablations by kind; a kind that was not run has none."""
-    found = {
-        kind: [amount_sheet(experiment, at, kind) for at in where(experiment, kind)]
-        for kind in AMOUNTS
-    }
-    changes = {kind: changed(experiment, kind) for kind in CHANGED}
-    return found | {kind: [sheet] if sheet else [] for kind, sheet in changes.items()}
+def ablation_sheets(experiment: Experiment, kind: str) -> list[Sheet]:
+    """The tables of one kind of ablation; a kind that was not run has none."""
+    if kind in AMOUNTS:
+        return [amount_sheet(experiment, at, kind) for at in where(experiment, kind)]
+    return [changed(experiment, kind)] if _cells_of(experiment, kind) else []
 
 
 def _cells_of(experiment: Experiment, family: str) -> list[Key]:
@@ -183,7 +180,7 @@ def amount_sheet(experiment: Experiment, at: Where, family: str) -> Sheet:
 # One thing changed, against the method as it is ---------------------------------------------------
 
 
-def changed(experiment: Experiment, kind: str) -> Sheet | None:
+def changed(experiment: Experiment, kind: str) -> Sheet:
     """Variants beside the method as it is: accuracy, difference over shared trials, test."""
     title, always = CHANGED[kind]
     keys = _cells_of(experiment, kind)
@@ -213,8 +210,7 @@ def changed(experiment: Experiment, kind: str) -> Sheet | None:
     )
     head = ["variant", "accuracy", "trials", "difference", "p", "shared trials"]
     name = f"{'split-ways' if kind == 'split_way' else kind}-{experiment.slug}"
-    sheet = Sheet(name, f"{title}, {experiment.name}", head, groups, [MEASURE, note])
-    return sheet if groups else None
+    return Sheet(name, f"{title}, {experiment.name}", head, groups, [MEASURE, note])
 
 
 def p_text(p_value: float | None) -> str:

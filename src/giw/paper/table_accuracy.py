@@ -7,7 +7,7 @@ GIW, and cases (iii) and (iv) with the same shifts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from giw.pages.style import name_of, setting_name, shift_name
 from giw.pages.tables import MISSING, NONE, Entry, Group, Row, Sheet
@@ -66,10 +66,9 @@ def trials_note(rows: Collection[Row]) -> str:
 def overview(experiment: Experiment, protocol: str) -> Sheet:
     """All settings by all methods under one protocol; at the paper's scale its figures below."""
     methods = experiment.ran(protocol)
-    groups: list[Group] = []
-    rows: list[Row] = []
     standing = {place: experiment.standings(place, protocol) for place in PLACES}
-    usual = usual_trials([row for found in standing.values() for row in found.values()])
+    rows = [row for found in standing.values() for row in found.values()]
+    usual, ran = usual_trials(rows), {place[:2] for place in PLACES if standing[place]}
 
     def ours(place: Place, method: str) -> Entry:
         # where GIW itself splits, split GIW would be the same run under another name
@@ -81,31 +80,25 @@ def overview(experiment: Experiment, protocol: str) -> Sheet:
         paper = paper_accuracy(*place, method.removesuffix("_published"))
         return NONE if paper is None else Entry(f"{paper.mean:.1f} ± {paper.std:.1f}")
 
-    for pair in DATASET_CASES:
-        places = [place for place in PLACES if place[:2] == pair]
-        lines = []
-        for place in places if any(standing[place] for place in places) else ():
-            rows += standing[place].values()
-            lines.append([Entry(shift_name(place.shift)), *(ours(place, m) for m in methods)])
-            if experiment.scale == "paper":
-                lines.append([Entry("— paper"), *(theirs(place, m) for m in methods)])
-        if lines:
-            groups.append(Group(setting_name(*pair), lines))
-    names = ", ".join(name_of(method) for method in COLUMNS if method not in methods)
-    absent = [names] if names else []
+    def lines(place: Place) -> Iterable[list[Entry]]:
+        yield [Entry(shift_name(place.shift)), *(ours(place, m) for m in methods)]
+        if experiment.scale == "paper":
+            yield [Entry("— paper"), *(theirs(place, m) for m in methods)]
+
+    absent = ", ".join(name_of(method) for method in COLUMNS if method not in methods)
     beside = f"; {name_of(SPLIT_GIW)} does, and is GIW itself elsewhere" * (SPLIT_GIW in methods)
     return Sheet(
         name=f"accuracy-{experiment.slug}-{protocol}",
         title=f"Test accuracy, {experiment.name}, {protocol} protocol",
         head=["setting", *map(name_of, methods)],
-        groups=groups,
+        groups=[
+            Group(setting_name(*at), [line for p in PLACES if p[:2] == at for line in lines(p)])
+            for at in DATASET_CASES
+            if at in ran
+        ],
         notes=[
             *(MEASURE, BOLD, trials_note(rows)),
-            *(
-                [f"Missing, not run in any of these settings: {', '.join(absent)}."]
-                if absent
-                else []
-            ),
+            *[f"Missing, not run in any of these settings: {absent}."] * bool(absent),
             f"Under class-prior shift the paper's GIW does not split{beside}.",
         ],
         pinned=2 if "giw" in methods else 1,
