@@ -28,8 +28,7 @@ from giw.nets.methods import DIW, GIW, ValOnly
 from giw.nets.models import MLP, initialised
 from giw.nets.training import Method, Tensors, TrainingConfig, TrainingRecord, pretrain, train
 from giw.pages.tables import summarize, text_table
-from giw.paper.sample import Sample, ShiftProblem, Truth
-from giw.paper.shifts import trial_seeds
+from giw.paper.shifts import Sample, ShiftProblem, Truth, trial_seeds
 
 LEFT, RIGHT = (0, 1), (2, 3)  # squares, the upper one first
 CENTERS = 0.55 * np.array([[-1.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [1.0, -1.0]])  # (4, 2)

@@ -21,7 +21,6 @@ SMALL += ["--method", "val_only", "--trials", "2", "--device", "cpu", "--yes", "
 
 def use(monkeypatch, read):
     """Read samples so, and not from files."""
-    monkeypatch.setattr(parallel, "_RUNNERS", {})
     monkeypatch.setattr(parallel, "Place", lambda *args: Place(*args, read=read))
 
 

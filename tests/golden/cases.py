@@ -431,9 +431,8 @@ def sample_values(sample: Any) -> Values:
 @golden
 def paper_problems() -> Values:
     """Draws, colours, noise and thinning of the paper's settings, on images made up."""
-    from giw.paper.sample import Sample
     from giw.paper.settings import paper_problem
-    from giw.paper.shifts import trial_seeds
+    from giw.paper.shifts import Sample, trial_seeds
 
     pools = [bars(0, per_digit=12), bars(1, per_digit=4)]
     binary = tuple(Sample(x, d % 2, d, classes=("even", "odd")) for x, d in pools)

@@ -6,9 +6,8 @@ from tests.paper.tiny_grid import SAMPLES
 
 from giw.paper.mnist import mnist
 from giw.paper.plan import plan
-from giw.paper.sample import Sample
 from giw.paper.settings import paper_problem
-from giw.paper.shifts import authors_colors, authors_draw, equal_counts
+from giw.paper.shifts import Sample, authors_colors, authors_draw, equal_counts
 
 # of MNIST's training set, two of each digit from 0 to 9
 ROWS = [11888, 38440, 32562, 56046, 14653, 58192, 31548, 58667, 29485, 36419]

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from giw.paper.sample import Sample
-from giw.paper.shifts import class_prior
+from giw.paper.shifts import Sample, class_prior
 
 
 def balanced(n_each=199):

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from giw.paper.sample import Sample
-from giw.paper.shifts import color_shift
+from giw.paper.shifts import Sample, color_shift
 
 
 def grey(n=400):

@@ -9,8 +9,8 @@ from tests.paper import tiny_grid
 from giw.paper import run as runner_module
 from giw.paper.plan import PAPER_METHODS, Job, Run, group, plan
 from giw.paper.run import Runner
-from giw.paper.sample import Sample
 from giw.paper.settings import SHIFTS
+from giw.paper.shifts import Sample
 from giw.paper.variants import SPLIT_GIW
 
 OF_GIW = (

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from giw.paper.sample import Sample
-from giw.paper.shifts import label_noise
+from giw.paper.shifts import Sample, label_noise
 
 N_CLASSES = 5
 

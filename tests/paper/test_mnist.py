@@ -7,8 +7,8 @@ import pytest
 from tests.paper.written_files import accept, write_mnist
 
 from giw.paper.files import KNOWN_FILES, KnownFile, catalogue, data_folder, whole_bytes
-from giw.paper.mnist import colored, mnist
-from giw.paper.sample import Sample
+from giw.paper.mnist import mnist
+from giw.paper.shifts import Sample, colored
 
 
 @pytest.mark.parametrize("packed", [True, False])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from giw.paper.sample import Sample, ShiftProblem, Truth
+from giw.paper.shifts import Sample, ShiftProblem, Truth
 
 
 def sample(n=2, d=3, classes=("a", "b"), group=7):

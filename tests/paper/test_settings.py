@@ -9,8 +9,8 @@ from tests.paper.written_files import FINE_TO_COARSE
 
 from giw.nets.models import KINDS
 from giw.paper.cifar import COARSE_NAMES, FINE_NAMES
-from giw.paper.sample import Sample
 from giw.paper.settings import PAPER_SETTINGS, paper_problem, paper_samples, paper_setting
+from giw.paper.shifts import Sample
 
 NAMES = {f"{s.dataset}-{s.case}-{s.shift}": s for s in PAPER_SETTINGS}
 
@@ -79,7 +79,7 @@ def test_a_trial_of_every_setting_has_the_shift_it_names(name):
     problem, truth = paper_problem(s.dataset, s.case, s.shift, trial=0, samples=pretend(s.dataset))
 
     assert len(problem.val) == s.n_val
-    assert problem.n_classes == s.n_classes
+    assert problem.train.n_classes == s.n_classes
     expected = {"mnist": {"iii": 0.4, "iv": 0.25}, "color_mnist": {"iii": 0.35}}
     assert truth.alpha == expected.get(s.dataset, {"iii": 0.4})[s.case]
     moved = flips(s.dataset, s.case, s.shift) if s.noise_rate else np.zeros(len(problem.train))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giw.paper.sample import Sample
+from giw.paper.shifts import Sample
 from giw.paper.shifts import support_shift as shifted_support
 
 SIZES = {0: 40, 1: 60, 2: 80, 3: 100}

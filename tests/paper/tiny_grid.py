@@ -8,7 +8,7 @@ import numpy as np
 
 from giw.paper.parallel import Done, Place, run_jobs
 from giw.paper.plan import Job, group, plan
-from giw.paper.sample import Sample
+from giw.paper.shifts import Sample
 
 METHODS = ("val_only", "pooled", "pretrain_val", "train_only", "giw")
 

@@ -1,4 +1,4 @@
-"""CIFAR-100 with its 20 superclasses as the task, as in the paper's appendix: CIFAR-20."""
+"""CIFAR-100 (Krizhevsky, 2009) with its 20 superclasses as the task, as in the paper: CIFAR-20."""
 
 from __future__ import annotations
 
@@ -14,37 +14,35 @@ from numpy.typing import NDArray
 from giw.paper import files
 from giw.paper.files import Folder
 from giw.paper.mnist import Part
-from giw.paper.sample import Sample
+from giw.paper.shifts import Sample
 
 Bytes = NDArray[np.uint8]
 Parts = tuple[Bytes, Bytes, Bytes]  # images (n, 3, 32, 32), fine (n,), coarse (n,)
 
 # The first two classes of each line are those that training sees in the paper.
-SUPERCLASSES: dict[str, tuple[str, ...]] = {
-    name: tuple(classes.split())
-    for name, classes in {
-        "aquatic_mammals": "beaver dolphin otter seal whale",
-        "fish": "aquarium_fish flatfish ray shark trout",
-        "flowers": "orchid poppy rose sunflower tulip",
-        "food_containers": "bottle bowl can cup plate",
-        "fruit_and_vegetables": "apple mushroom orange pear sweet_pepper",
-        "household_electrical_devices": "clock keyboard lamp telephone television",
-        "household_furniture": "bed chair couch table wardrobe",
-        "insects": "bee beetle butterfly caterpillar cockroach",
-        "large_carnivores": "bear leopard lion tiger wolf",
-        "large_man-made_outdoor_things": "bridge castle house road skyscraper",
-        "large_natural_outdoor_scenes": "cloud forest mountain plain sea",
-        "large_omnivores_and_herbivores": "camel cattle chimpanzee elephant kangaroo",
-        "medium_mammals": "fox porcupine possum raccoon skunk",
-        "non-insect_invertebrates": "crab lobster snail spider worm",
-        "people": "baby boy girl man woman",
-        "reptiles": "crocodile dinosaur lizard snake turtle",
-        "small_mammals": "hamster mouse rabbit shrew squirrel",
-        "trees": "maple_tree oak_tree palm_tree pine_tree willow_tree",
-        "vehicles_1": "bicycle bus motorcycle pickup_truck train",
-        "vehicles_2": "lawn_mower rocket streetcar tank tractor",
-    }.items()
-}
+_TABLE = """
+aquatic_mammals beaver dolphin otter seal whale
+fish aquarium_fish flatfish ray shark trout
+flowers orchid poppy rose sunflower tulip
+food_containers bottle bowl can cup plate
+fruit_and_vegetables apple mushroom orange pear sweet_pepper
+household_electrical_devices clock keyboard lamp telephone television
+household_furniture bed chair couch table wardrobe
+insects bee beetle butterfly caterpillar cockroach
+large_carnivores bear leopard lion tiger wolf
+large_man-made_outdoor_things bridge castle house road skyscraper
+large_natural_outdoor_scenes cloud forest mountain plain sea
+large_omnivores_and_herbivores camel cattle chimpanzee elephant kangaroo
+medium_mammals fox porcupine possum raccoon skunk
+non-insect_invertebrates crab lobster snail spider worm
+people baby boy girl man woman
+reptiles crocodile dinosaur lizard snake turtle
+small_mammals hamster mouse rabbit shrew squirrel
+trees maple_tree oak_tree palm_tree pine_tree willow_tree
+vehicles_1 bicycle bus motorcycle pickup_truck train
+vehicles_2 lawn_mower rocket streetcar tank tractor
+"""
+SUPERCLASSES = {name: five for name, *five in map(str.split, _TABLE.strip().splitlines())}
 COARSE_NAMES = tuple(SUPERCLASSES)  # in alphabetical order, which is the order of their numbers
 FINE_NAMES = tuple(sorted(name for five in SUPERCLASSES.values() for name in five))
 PAPER_TRAINING_CLASSES = tuple(
@@ -58,10 +56,6 @@ def cifar20(part: Part = "train", *, data_dir: Folder = None) -> Sample:
     ``group`` is the fine class, 0 to 99 in alphabetical order. Of the editions that are there the
     official ones come first. The ``npz`` edition is smaller and its training labels were recovered
     from noisy ones, see ``docs/reproduce.md``: state that beside every number that comes from it.
-
-    References
-    ----------
-    Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
     """
     edition = cifar_edition(data_dir)
     pieces = [

@@ -131,11 +131,11 @@ class Experiment:
 
     def trials(self, key: Key) -> list[Result]:
         """Results of a cell by trial; empty where nothing was run."""
-        return list(self.cells[key].result) if key in self.cells else []
+        return list(self.cells.get(key, self.frame[:0]).result)
 
     def accuracy(self, key: Key) -> pd.Series[float]:
         """Accuracy of a cell by trial: the mean over the last ten epochs."""
-        return self.cells[key].accuracy if key in self.cells else pd.Series(dtype=float)
+        return self.cells.get(key, self.frame[:0]).accuracy
 
     def standings(self, place: Place, protocol: str, variant: str = "") -> dict[str, Row]:
         """How the methods compare in a setting."""

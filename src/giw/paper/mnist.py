@@ -1,4 +1,4 @@
-"""MNIST from its idx files, and Color-MNIST made from it."""
+"""MNIST (LeCun, Bottou, Bengio and Haffner, Proceedings of the IEEE, 1998) from its idx files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import struct
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from giw.paper import files
 from giw.paper.files import Folder
-from giw.paper.sample import Sample
+from giw.paper.shifts import Sample
 
 Part = Literal["train", "test"]
 Task = Literal["odd_even", "digit"]
-RED, GREEN, BLUE = range(3)
 
 
 def mnist(part: Part = "train", *, task: Task = "odd_even", data_dir: Folder = None) -> Sample:
@@ -23,10 +22,6 @@ def mnist(part: Part = "train", *, task: Task = "odd_even", data_dir: Folder = N
 
     By task ``y`` is 1 for odd digits, or the digit itself. The four idx files may be gzipped or
     not; one whose md5 sum is not the published one is refused.
-
-    References
-    ----------
-    LeCun, Bottou, Bengio and Haffner, Proceedings of the IEEE 86:2278-2324, 1998.
     """
     prefix = {"train": "train", "test": "t10k"}[part]
     images = _read_idx(f"{prefix}-images-idx3-ubyte", data_dir)  # (n, 28, 28)
@@ -34,16 +29,6 @@ def mnist(part: Part = "train", *, task: Task = "odd_even", data_dir: Folder = N
     if task == "odd_even":
         return Sample(images[:, None], digit % 2, digit, ("even", "odd"))
     return Sample(images[:, None], digit, digit, tuple("0123456789"))
-
-
-def colored(sample: Sample, color: ArrayLike) -> Sample:
-    """Grey images of shape (n, 1, height, width) painted red (0), green (1) or blue (2).
-
-    The color is the channel that gets the grey values, and becomes the group.
-    """
-    channel = np.broadcast_to(np.asarray(color), (len(sample),))
-    here = (channel[:, None] == np.arange(3))[:, :, None, None]  # (n, 3, 1, 1)
-    return Sample(sample.x * here, sample.y, channel, sample.classes)
 
 
 def _read_idx(name: str, data_dir: Folder) -> NDArray[np.uint8]:

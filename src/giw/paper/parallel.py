@@ -57,17 +57,9 @@ def run_jobs(
     Every finished run is in the store before it is told of. Jobs of one data set stay together,
     so that a process reads its files once. Ctrl-C stops all local processes after their epoch;
     what they have of their jobs is saved, and the next run goes on from there. Where one of several
-    local processes is killed, the others end too, and a RuntimeError says so.
-
-    Parameters
-    ----------
-    jobs, place
-    engine : {"local", "ray"}
-        ``"ray"`` needs ``pip install 'giw[ray]'`` and uses the cluster that ``ray.init`` finds,
-        or starts a local one; store and data must be folders that all its machines see.
-    processes : int, default=1
-        Local processes; several may share one GPU. 1 runs in this process. On Ray: how many jobs
-        share a GPU.
+    local processes is killed, the others end too, and a RuntimeError says so. The engine ``"ray"``
+    uses the cluster that ``ray.init`` finds, or starts one here; store and data must be folders
+    that all its machines see, and ``processes`` is how many jobs share a GPU.
     """
     check_engine(engine)
     if engine == "ray":
@@ -104,8 +96,7 @@ def run_job(job: Job, place: Place) -> Done:
 @lru_cache(maxsize=1)
 def runner_of(dataset: str, place: Place) -> Runner:
     """The runner of this process for a data set; samples, nets and draws of only one are kept."""
-    samples, seconds = place.read(dataset, place.data_dir), place.checkpoint_seconds
-    return Runner(samples, device=place.device, checkpoint_seconds=seconds)
+    return Runner(place.read(dataset, place.data_dir), place.device, place.checkpoint_seconds)
 
 
 def check_engine(engine: str) -> None:

@@ -39,7 +39,6 @@ class Report:
     """A report before it is written: the page, and what it says about the files it came from."""
 
     page: Page
-    damaged: list[str]  # a line for each file that could not be used
     remarks: list[str]  # a line for each result that was left out or needs a word
     n_results: int
 
@@ -97,7 +96,7 @@ def paper_report(results: Sequence[Result], damaged: Sequence[str] = ()) -> Repo
         footer=["Made by `giw paper report` from stored results alone."],
         index=True,
     )
-    return Report(page, list(damaged), remarks, len(results))
+    return Report(page, remarks, len(results))
 
 
 def in_one_sentence(experiments: Sequence[Experiment]) -> str:

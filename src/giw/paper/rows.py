@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from giw.writing import write_whole
 
 FORMAT = 1
 LAST = 10  # epochs that the paper averages over
+# What a row may raise whose checksum fits, which is no proof of anything else.
+STRANGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,6 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._keys: dict[Path, tuple[tuple[int, int], set[str]]] = {}
 
     def path(self, run: Run) -> Path:
         """The file of a run's setting."""
@@ -67,12 +69,8 @@ class Store:
     def has(self, run: Run) -> bool:
         """Whether a run is done; files are read again only where they have changed."""
         path = self.path(run)
-        if not path.exists():
-            return False
-        stamp = path.stat().st_mtime_ns, path.stat().st_size
-        if self._keys.get(path, (None,))[0] != stamp:
-            self._keys[path] = stamp, {r.result.run.key for r in read_rows(path) if r.result}
-        return run.key in self._keys[path][1]
+        found = path.stat() if path.exists() else None
+        return found is not None and run.key in _keys(path, found.st_mtime_ns, found.st_size)
 
     def write(self, results: Sequence[Result]) -> list[Path]:
         """Add results to the files of their settings; a run that is there already is replaced.
@@ -97,11 +95,8 @@ class Store:
         if not self.folder.is_dir():
             raise ValueError(f"{self.folder} is no folder of results; run giw paper run first")
         rows = [row for path in self.files() for row in read_rows(path)]
-        good: dict[str, Result] = {}
-        for row in rows:
-            if row.result:
-                good.setdefault(row.result.run.key, row.result)
-        return list(good.values()), [row.error for row in rows if row.result is None]
+        good = [row.result for row in rows if row.result]
+        return good, [row.error for row in rows if row.result is None]
 
     def unfinished(self, runs: Sequence[Run]) -> Path:
         """Where training of runs that are done side by side is saved until they are written."""
@@ -114,10 +109,7 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def set_damaged_aside(self) -> list[str]:
-        """Move damaged rows out of the way, so that their runs are done again.
-
-        Returns one line for each, with its reason.
-        """
+        """Move damaged rows out of the way, to be done again; returns a line for each."""
         moved = []
         for path in self.files():
             with self._locked(path.stem):
@@ -173,12 +165,17 @@ def read_rows(path: Path) -> list[StoredRow]:
         return [StoredRow("", None, f"{path.name} cannot be read: {error}")]
     rows = []
     for number, line in enumerate(lines, start=1):
-        name = f"{path.name}, line {number},"
         try:
-            rows.append(StoredRow(line + "\n", decode(line, name)))
+            rows.append(StoredRow(line + "\n", decode(line, f"{path.name}, line {number},")))
         except ValueError as error:
             rows.append(StoredRow(line + "\n", None, str(error)))
     return rows
+
+
+@lru_cache(maxsize=32)
+def _keys(path: Path, changed: int, size: int) -> set[str]:
+    """Keys of the runs in a file as it was then."""
+    return {row.result.run.key for row in read_rows(path) if row.result}
 
 
 # One row ------------------------------------------------------------------------------------------
@@ -220,20 +217,12 @@ def decode(text: str, name: str) -> Result:
         if (right := _crc(values)) != crc:
             raise ValueError(f"its checksum is {right}, not {str(crc)[:20]!r}")
         return _result(values)
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        AttributeError,
-        RecursionError,
-    ) as e:
-        said = " ".join(str(e).split())[:200]
+    except STRANGE as error:
+        said = " ".join(str(error).split())[:200]
         raise ValueError(f"{name} was altered, or lacks what a result has: {said}") from None
 
 
 def _result(values: dict[str, Any]) -> Result:
-    """From values whose checksum fits, which is no proof of anything else."""
     numbers = {}
     for part in ("split", "weights"):
         array = _array(list(values[part].values()), part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,31 +29,33 @@ from giw.nets.training import (
 )
 from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, ON_HOST, Job, Run
 from giw.paper.rows import LAST, Result
-from giw.paper.sample import ShiftProblem, Truth
 from giw.paper.settings import Samples, paper_problem
-from giw.paper.shifts import development_samples, fewer_training_points, trial_seeds
+from giw.paper.shifts import (
+    ShiftProblem,
+    Truth,
+    development_samples,
+    fewer_training_points,
+    trial_seeds,
+)
 from giw.paper.variants import make_method
 from giw.support import SupportSplit
 from giw.support.scores import on_host
 
 
+@dataclass
 class Runner:
     """Runs jobs of one data set on one device; keeps what consecutive jobs can share.
 
-    Methods of one setting start from the same pretrained nets, so these are kept until the
-    setting changes. A killed job loses ``checkpoint_seconds`` of training at most, beside one epoch
-    and pretraining.
+    Methods of one setting start from the same pretrained nets. A killed job loses
+    ``checkpoint_seconds`` of training at most, beside one epoch and pretraining.
     """
 
-    def __init__(
-        self, samples: Samples, *, device: str = "cpu", checkpoint_seconds: float = 60.0
-    ) -> None:
-        self.samples = samples
-        self.device = device
-        self.checkpoint_seconds = checkpoint_seconds
-        self._shared: tuple[Any, ...] | None = None  # what the following two belong to
-        self._prepared: list[Prepared] = []
-        self._pretrained: list[Pretrained] = []
+    samples: Samples
+    device: str = "cpu"
+    checkpoint_seconds: float = 60.0
+    _shared: tuple[Any, ...] = ()  # what the following two belong to
+    _prepared: list[Prepared] = field(default_factory=list)
+    _pretrained: list[Pretrained] = field(default_factory=list)
 
     def run(self, job: Job, *, checkpoint: Path | None = None) -> list[Result]:
         """Train the trials of a job side by side and judge each of them.
@@ -61,7 +63,14 @@ class Runner:
         With ``checkpoint``, training goes on from what an interrupted job has left there.
         """
         run = job.first
-        prepared = self._prepare(job)
+        shared = run.data, tuple(r.trial for r in job.runs)
+        if self._shared != shared:
+            samples = self.samples
+            if run.protocol == DEVELOPMENT:
+                samples = development_samples(samples[0])
+            self._prepared = [Prepared(r, samples, self.device) for r in job.runs]
+            self._shared, self._pretrained = shared, []
+        prepared = self._prepared
         seeds = [p.seeds.batches for p in prepared]
         trials = [p.module for p in prepared], [p.data for p in prepared], config_of(run), seeds
         truths = {seed: p.truth for seed, p in zip(seeds, prepared, strict=True)}
@@ -85,17 +94,6 @@ class Runner:
         about = about_this_machine(self.device)
         done = zip(job.runs, records, prepared, strict=True)
         return [judge(r, record, p, about) for r, record, p in done]
-
-    def _prepare(self, job: Job) -> list[Prepared]:
-        """Draws and nets of the trials, those of the job before where it had the same."""
-        shared = job.first.data, tuple(r.trial for r in job.runs)
-        if self._shared != shared:
-            samples = self.samples
-            if job.first.protocol == DEVELOPMENT:
-                samples = development_samples(samples[0])
-            self._prepared = [Prepared(r, samples, self.device) for r in job.runs]
-            self._shared, self._pretrained = shared, []
-        return self._prepared
 
 
 def forget(checkpoint: Path) -> None:
@@ -128,18 +126,14 @@ def make_problem(run: Run, samples: Samples) -> tuple[ShiftProblem, Truth]:
         draw_ten="draw_ten" in parts,
         samples=samples,
     )
-    n_train = parts.get("n_train")
-    if n_train is None and run.scale == "laptop":
-        n_train = min(LAPTOP_POINTS, len(problem.train))
-    if n_train is None:
-        return problem, truth
-    seed = trial_seeds(run.seed, run.trial).prior
-    return replace(problem, train=fewer_training_points(problem.train, int(n_train), seed)), truth
+    usual = min(LAPTOP_POINTS, len(problem.train)) if run.scale == "laptop" else len(problem.train)
+    n_train, seed = int(parts.get("n_train", usual)), trial_seeds(run.seed, run.trial).prior
+    return replace(problem, train=fewer_training_points(problem.train, n_train, seed)), truth
 
 
 def make_net(run: Run, problem: ShiftProblem, seed: int) -> nn.Module:
     """The paper's net for a setting; LeNet-5 at laptop scale; grey images' wide one by variant."""
-    shape, n_classes = problem.train.x.shape, problem.n_classes
+    shape, n_classes = problem.train.x.shape, problem.train.n_classes
 
     def wide_lenet() -> nn.Module:
         net = LeNet5(n_classes, shape[1])
@@ -195,16 +189,11 @@ def judge(run: Run, record: TrainingRecord, made: Prepared, about: dict[str, str
 def split_quality(split: SupportSplit, truth: Truth) -> dict[str, float]:
     """How well a split tells inside from outside."""
     inside, p_value = on_host(split.inside).astype(bool), on_host(split.p_value)
-    quality = {
-        "alpha": float(split.alpha),
-        "true_alpha": truth.alpha,
-        "support_share": support_share(split).share,
-    }
-    if truth.inside.any():
-        quality["false_outside"] = float(np.mean(~inside[truth.inside]))
-    if not truth.inside.all():
-        quality["false_inside"] = float(np.mean(inside[~truth.inside]))
-    if 0 < truth.inside.sum() < len(truth.inside):
+    quality = {"alpha": float(split.alpha), "true_alpha": truth.alpha}
+    quality["support_share"] = support_share(split).share
+    wrong = {"false_outside": ~inside[truth.inside], "false_inside": inside[~truth.inside]}
+    quality |= {name: float(part.mean()) for name, part in wrong.items() if len(part)}
+    if all(map(len, wrong.values())):
         quality["auroc"] = float(roc_auc_score(truth.inside, p_value))
     return quality
 

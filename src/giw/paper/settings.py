@@ -8,18 +8,11 @@ from typing import Any
 import torch
 
 from giw.nets.images import Augmentation, resize_images
+from giw.paper import shifts
 from giw.paper.cifar import COARSE_NAMES, PAPER_TRAINING_CLASSES, cifar20
 from giw.paper.files import Folder
-from giw.paper.mnist import RED, Part, Task, mnist
-from giw.paper.sample import Sample, ShiftProblem, Truth
-from giw.paper.shifts import (
-    Protocol,
-    class_prior,
-    color_shift,
-    label_noise,
-    support_shift,
-    trial_seeds,
-)
+from giw.paper.mnist import Part, Task, mnist
+from giw.paper.shifts import RED, Protocol, Sample, ShiftProblem, Truth, trial_seeds
 
 SHIFTS = ("support", "label_noise_0.2", "label_noise_0.4", "class_prior_10", "class_prior_100")
 Samples = tuple[Sample, Sample]
@@ -167,14 +160,14 @@ def paper_problem(
     pool, test = samples
     draw: Any = {"test": test, "n_val": m, "protocol": protocol, "random_state": seeds.draw}
     if dataset == "color_mnist":
-        problem, truth = color_shift(pool, **draw)
+        problem, truth = shifts.color_shift(pool, **draw)
     else:
         draw |= {"train_groups": setting.train_groups, "test_groups": setting.test_groups}
-        problem, truth = support_shift(pool, **draw, draw_ten=draw_ten)
+        problem, truth = shifts.support_shift(pool, **draw, draw_ten=draw_ten)
     train = problem.train
     if setting.prior_ratio > 1:
         ratio, rare = setting.prior_ratio, setting.minority
-        train = class_prior(train, ratio=ratio, minority=rare, random_state=seeds.prior)
+        train = shifts.class_prior(train, ratio=ratio, minority=rare, random_state=seeds.prior)
     if setting.noise_rate > 0:
-        train = label_noise(train, rate=setting.noise_rate, random_state=seeds.noise)
+        train = shifts.label_noise(train, rate=setting.noise_rate, random_state=seeds.noise)
     return replace(problem, train=train), truth

@@ -5,21 +5,81 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from giw.checks import as_generator
-from giw.paper.mnist import BLUE, GREEN, RED, colored
-from giw.paper.sample import Sample, ShiftProblem, Truth
 
 Protocol = Literal["honest", "published", "authors"]
 Indices = NDArray[np.int64]
 Random = int | np.random.Generator | None
 
+RED, GREEN, BLUE = range(3)
 PUBLISHED_SEED = 0  # the published protocol has one validation draw for all trials
 AUTHORS_SEED = 100  # of Python's own generator, in the loader that the authors released
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Points, their task labels, and the subclass that a shift acts on.
+
+    The subclass is the digit behind odd and even, the fine class behind a superclass, the square of
+    the toy example. Pixels stay ``uint8`` in memory because they are a quarter of the size.
+    """
+
+    x: NDArray[Any]  # (n, d), or (n, channels, height, width) for images
+    y: NDArray[np.int64]  # (n,), indices into classes
+    group: NDArray[np.int64]  # (n,)
+    classes: tuple[str, ...] = ()  # of the task, seen in this sample or not
+
+    def __post_init__(self) -> None:
+        for name in ("y", "group"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of the task, seen in this sample or not."""
+        return len(self.classes)
+
+    def take(self, rows: ArrayLike) -> Sample:
+        """The rows named by indices or by a boolean mask, in that order."""
+        rows = np.asarray(rows)
+        return replace(self, x=self.x[rows], y=self.y[rows], group=self.group[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftProblem:
+    """Training, validation and test samples of one trial: all that a method may see.
+
+    Groups are set to zero, because comparing them tells inside from outside; that is kept in
+    :class:`Truth`.
+    """
+
+    train: Sample
+    val: Sample
+    test: Sample
+
+    def __post_init__(self) -> None:
+        for name in ("train", "val", "test"):
+            sample: Sample = getattr(self, name)
+            object.__setattr__(self, name, replace(sample, group=np.zeros(len(sample), int)))
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What only an evaluation may know: which validation points lie in a group of training."""
+
+    inside: NDArray[np.bool_]  # (m,)
+
+    @property
+    def alpha(self) -> float:
+        """Mean membership of the validation sample at hand, the α of the objective."""
+        return float(np.mean(self.inside))
 
 
 @dataclass(frozen=True)
@@ -137,6 +197,16 @@ def support_shift(
     train, val = sample.take(np.sort(train_rows)), sample.take(val_rows)
     test = test.take(np.isin(test.group, wanted))
     return ShiftProblem(train, val, test), Truth(np.isin(val.group, train.group))
+
+
+def colored(sample: Sample, color: ArrayLike) -> Sample:
+    """Grey images of shape (n, 1, height, width) painted red (0), green (1) or blue (2).
+
+    The color is the channel that gets the grey values, and becomes the group.
+    """
+    channel = np.broadcast_to(np.asarray(color), (len(sample),))
+    here = (channel[:, None] == np.arange(3))[:, :, None, None]  # (n, 3, 1, 1)
+    return Sample(sample.x * here, sample.y, channel, sample.classes)
 
 
 def color_shift(

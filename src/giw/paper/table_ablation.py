@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import inf, isinf
 
 from giw.pages.style import name_of, setting_name, shift_name, variant_name
-from giw.pages.tables import NONE, Entry, Group, Row, Sheet
+from giw.pages.tables import NONE, Entry, Group, Row, Sheet, entries
 from giw.paper.frame import COLUMNS, Experiment, Key, Place, in_order, paired
 from giw.paper.plan import PROTOCOLS
 from giw.paper.printed import paper_split_error
@@ -193,11 +193,8 @@ def changed(experiment: Experiment, kind: str) -> Sheet:
         row = experiment.row(key)
         ours = [accuracy_entry(row, bold=False), Entry("0" if row is None else str(row.n))]
         p_value, ahead, common = paired(experiment.accuracy(base), experiment.accuracy(key))
-        against = [NONE, NONE, NONE]
-        if variant:
-            tested = [Entry(signed(100 * ahead)), Entry(p_text(p_value))] if common else [NONE] * 2
-            against = [*tested, Entry(str(common))]
-        return [Entry(name), *ours, *against]
+        tested = entries(signed(100 * ahead), p_text(p_value)) if common else [NONE] * 2
+        return [Entry(name), *ours, *([*tested, Entry(str(common))] if variant else [NONE] * 3)]
 
     groups = []
     for base in in_order({key._replace(variant="") for key in keys}):

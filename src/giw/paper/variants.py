@@ -15,7 +15,7 @@ from giw.nets.methods import GIW, method_named
 from giw.nets.training import Evidence, Method
 from giw.objective import DynamicWeights
 from giw.paper.narrow_svm import PublishedSplitter
-from giw.paper.sample import Truth
+from giw.paper.shifts import Truth
 from giw.support import SupportSplit
 
 SPLIT_GIW = "giw_split"  # GIW with its split where the paper's GIW has none
