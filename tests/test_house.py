@@ -19,9 +19,9 @@ MOST = {
     "tables": 1_310,
     "cli": 1_850,
     "support": 890,
-    "paper": 4_050,
     "diagnosis": 2_705,
     "pages": 840,
+    "paper": 3_430,
 }
 
 
