@@ -146,13 +146,13 @@ def step_ms(
 
 def device_ms(work: Callable[[], object], repeats: int = 50) -> float:
     """Milliseconds of some work on the GPU, replayed as a graph: no launch gaps."""
-    from giw.nets.kernels.graph import Captured
+    from giw.nets.kernels.graph import captured
 
-    graph = Captured(work, torch.device("cuda"))
+    replay = captured(work, torch.device("cuda"), lambda: None)
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     for _ in range(repeats):
-        graph.replay()
+        replay()
     end.record()
     torch.cuda.synchronize()
     return start.elapsed_time(end) / repeats

@@ -53,9 +53,9 @@ class State:
 class Batch(NamedTuple):
     """What one step sees. A tuple of tensors, so that it can be stacked and sliced as one."""
 
-    x: Tensor  # (n, ...)  training inputs
+    x: Tensor  # (n, ...)  training inputs, as numbers
     y: Tensor  # (n,)      training labels
-    x_val: Tensor  # (m, ...)  validation inputs
+    x_val: Tensor  # (m, ...)  validation inputs, as numbers
     y_val: Tensor  # (m,)      validation labels
     inside: Tensor  # (m,)      membership of each validation point in the training support
     alpha: Tensor  # ()        mean membership over the whole validation set
@@ -279,11 +279,6 @@ class FunctionalNet:
             out = functional_call(self.module, params, (self.precision.images(self._mine(x)),))
         return self._shared(out, len(x))
 
-    def at_rest(self, params: Params, x: Tensor) -> Tensor:
-        """Logits of shape (n, c) in evaluation mode: running statistics, no dropout."""
-        with evaluating(self.module):
-            return self(params, x)
-
     def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
         named = {f"module.{name}": p for name, p in params.items()}
@@ -467,9 +462,8 @@ def sample_losses(logits: Tensor, y: Tensor) -> Tensor:
 
 def hidden_of_both(net: Net, params: Params, batch: Batch) -> tuple[Losses, int]:
     """Losses with the unit-norm hidden layer, which carries its gradient; the number of classes."""
-    x, y = torch.cat([as_input(batch.x), as_input(batch.x_val)]), torch.cat([batch.y, batch.y_val])
-    (logits, z), n = net.with_hidden(params, x), len(batch.y)
-    loss = sample_losses(logits, y)
+    (logits, z), n = net.with_hidden(params, torch.cat([batch.x, batch.x_val])), len(batch.y)
+    loss = sample_losses(logits, torch.cat([batch.y, batch.y_val]))
     return Losses(loss[:n], loss[n:], z[:n], z[n:]), logits.shape[1]
 
 
@@ -482,18 +476,19 @@ def losses_of_both(net: Net, params: Params, batch: Batch, *, representation: st
     ``"eval_loss"`` is the loss in evaluation mode, and each batch is forwarded by itself, as in the
     authors' released code; without batch statistics that is ``"loss"``.
     """
-    if representation == "eval_loss" and net.buffers():
-        sides = (as_input(batch.x), batch.y), (as_input(batch.x_val), batch.y_val)
-        with torch.no_grad():
-            at_rest = [sample_losses(net.at_rest(params, x), y) for x, y in sides]
-        return Losses(*(sample_losses(net(params, x), y) for x, y in sides), *at_rest)
     if representation == "hidden":
         losses, c = hidden_of_both(net, params, batch)
         z = (torch.cat([z.detach(), members(y, c).to(z.dtype)], dim=1)
              for z, y in ((losses.train_z, batch.y), (losses.val_z, batch.y_val)))  # fmt: skip
         return Losses(losses.train, losses.val, *z)
-    x, y = torch.cat([as_input(batch.x), as_input(batch.x_val)]), torch.cat([batch.y, batch.y_val])
-    train, val = sample_losses(net(params, x), y).split([len(batch.y), len(batch.y_val)])
+    if representation == "eval_loss" and net.buffers():
+        sides = (batch.x, batch.y), (batch.x_val, batch.y_val)
+        with torch.no_grad(), evaluating(net.module):
+            at_rest = [sample_losses(net(params, x), y) for x, y in sides]
+        return Losses(*(sample_losses(net(params, x), y) for x, y in sides), *at_rest)
+    logits = net(params, torch.cat([batch.x, batch.x_val]))
+    loss = sample_losses(logits, torch.cat([batch.y, batch.y_val]))
+    train, val = loss.split([len(batch.y), len(batch.y_val)])
     return Losses(train, val, train.detach(), val.detach())
 
 

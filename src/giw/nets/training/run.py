@@ -294,7 +294,7 @@ class Phase:
     epochs: int
     descent: Descent
     streams: list[BatchStream]
-    splits: Splits = ()
+    splits: Splits
     history: History = field(default_factory=list)
 
     def plan(self, epoch: int) -> Plan:
@@ -355,49 +355,36 @@ class Run:
         """Pretrain where the method asks for it, split, and descend the method's loss."""
         if self.ranks is not None:
             check_shardable(self.modules[0], method)
-        with stop_by_interrupt() if self.store is not None else nullcontext():
-            return self._train(method, pretrained)
-
-    def _train(
-        self, method: Method, pretrained: Sequence[Pretrained] | None
-    ) -> list[TrainingRecord]:
         saved = self._saved_in("train")
         before = 0.0 if self.saved is None else self.saved.values["seconds"]
         self.started = time.perf_counter() - before
-        starts = self._untrained()
-        if method.pretrains and saved is None:
-            starts = list(pretrained or self.pretrain())
-        shown = [self._evidence(t, start) for t, start in enumerate(starts)]
-        splits: Splits
-        if saved is None:
-            splits = [method.split(evidence) for evidence in shown]
-        else:
-            splits = [
-                values
-                and split_from_parts(saved.tensors.get(f"split {t}", {}), values, self.device)
-                for t, values in enumerate(saved.values["splits"])
-            ]
-        states = [method.state(*trial) for trial in zip(shown, splits, strict=True)]
-        rates = method.learning_rate, method.weight_decay
-        descent = self._descent(method.loss, starts, splits, states, rates)
-        streams = [self._stream(t, torch.arange(len(d.y_train)), training=True)
-                   for t, d in enumerate(self.datas)]  # fmt: skip
-        phase = Phase("train", self.config.epochs, descent, streams, splits)
-        self._epochs(phase, method.name)
+        with nullcontext() if self.store is None else stop_by_interrupt():
+            starts = self._untrained()
+            if method.pretrains and saved is None:
+                starts = list(pretrained or self.pretrain())
+            shown = [self._evidence(t, start) for t, start in enumerate(starts)]
+            if saved is None:
+                splits = [method.split(evidence) for evidence in shown]
+            else:
+                splits = [
+                    part
+                    and split_from_parts(saved.tensors.get(f"split {t}", {}), part, self.device)
+                    for t, part in enumerate(saved.values["splits"])
+                ]
+            states = [method.state(*trial) for trial in zip(shown, splits, strict=True)]
+            rates = method.learning_rate, method.weight_decay
+            phase = self._phase("train", method.loss, starts, splits, states, rates)
+            self._epochs(phase, method.name)
         return self._records(method.name, phase)
 
     def pretrain(self) -> list[Pretrained]:
         """Plain training on the rows that are not kept back."""
         starts = self._untrained()
-        descent = self._descent(plain_loss, starts, [None] * len(starts))
-        streams = [self._stream(t, start.seen.nonzero()[:, 0], training=False)
-                   for t, start in enumerate(starts)]  # fmt: skip
-        self._epochs(
-            Phase("pretrain", self.config.pretrain_epochs, descent, streams), "pretraining"
-        )
-        moments = adam_state(descent.optimizer)
+        phase = self._phase("pretrain", plain_loss, starts, [None] * len(starts))
+        self._epochs(phase, "pretraining")
+        moments = adam_state(phase.descent.optimizer)
         return [
-            Pretrained(self._apart(descent.params, t), self.net.buffers(),
+            Pretrained(self._apart(phase.descent.params, t), self.net.buffers(),
                        self._apart(moments, t, common=".step"), start.seen)
             for t, start in enumerate(starts)
         ]  # fmt: skip
@@ -534,51 +521,54 @@ class Run:
             weight=data.weight,
         )  # fmt: skip
 
-    def _stream(self, trial: int, rows: Tensor, *, training: bool) -> BatchStream:
-        """Batches of a trial; images are moved and validation data read in training only."""
-        x, weight = self.datas[trial].x_train, self.datas[trial].weight
-        augmentation = self.config.augmentation if training else None
-        if augmentation is not None and (x.ndim != 4 or x.shape[2] != x.shape[3]):
-            raise ValueError(
-                f"augmentation moves square images, (n, channels, side, side); "
-                f"got inputs of shape {tuple(x.shape)}"
-            )
-        return BatchStream(
-            rows, len(self.datas[trial].y_val) if training else 0, self.config.batch_size,
-            random_state=self.seeds[trial], purpose="train" if training else "pretrain",
-            augmentation=augmentation, side=x.shape[-1],
-            weight=None if weight is None else weight.cpu()[rows],
-            over_val=training and self.config.epoch_of == "val",
-        )  # fmt: skip
-
-    def _descent(
+    def _phase(
         self,
+        name: str,
         loss: LossFunction,
         starts: Sequence[Pretrained],
         splits: Splits,
         states: Sequence[State] = (State(),),
         rates: tuple[float, float] = (0.0, 0.0),
-    ) -> Descent:
-        """Steps down a loss from where trials start, all at once."""
+    ) -> Phase:
+        """Steps down a loss from where trials start, all at once, and the rows they see.
+
+        Images are moved, and validation data and rows kept back are seen, in training only.
+        """
+        config, training = self.config, name == "train"
         params = self._join([start.params for start in starts])
         state = states[0].with_tensors(self._join([state.tensors() for state in states]))
-        optimizer = make_adam(params, state, self.config, *rates)
+        optimizer = make_adam(params, state, config, *rates)
         load_adam_state(optimizer, self._join([s.optimizer for s in starts], common=".step"))
         self.net.set_buffers(starts[0].buffers)
-        # membership of all validation points and its mean per trial; zero without a split
-        member = [
-            torch.zeros(len(data.y_val)) if split is None else torch.as_tensor(split.membership)
-            for split, data in zip(splits, self.datas, strict=True)
-        ]
+        streams, member = [], []
+        augmentation = config.augmentation if training else None
+        for data, start, split, seed in zip(self.datas, starts, splits, self.seeds, strict=True):
+            x, m = data.x_train, len(data.y_val)
+            if augmentation is not None and (x.ndim != 4 or x.shape[2] != x.shape[3]):
+                raise ValueError(
+                    f"augmentation moves square images, (n, channels, side, side); "
+                    f"got inputs of shape {tuple(x.shape)}"
+                )
+            rows = torch.arange(len(x)) if training else start.seen.nonzero()[:, 0]
+            streams.append(BatchStream(
+                rows, m if training else 0, config.batch_size, seed, name,
+                augmentation=augmentation, side=x.shape[-1],
+                weight=None if data.weight is None else data.weight.cpu()[rows],
+                over_val=training and config.epoch_of == "val",
+            ))  # fmt: skip
+            # membership of each validation point; zero without a split
+            member.append(torch.zeros(m) if split is None else torch.as_tensor(split.membership))
         shares = [0.0 if split is None else float(split.alpha) for split in splits]
         # each process has split, and rounding must not part them
         inside, alpha = first_says((torch.cat(member).float().cpu(), shares), self.ranks)
-        return Descent(
+        descent = Descent(
             loss, self.net, params, state, optimizer, self.data, inside.to(self.device),
             torch.tensor(alpha, device=self.device), stacked=self.stacked,
             # messages between processes are not recorded with a step
-            captured=self.config.cuda_graph and self.ranks is None,
+            captured=config.cuda_graph and self.ranks is None,
         )  # fmt: skip
+        epochs = config.epochs if training else config.pretrain_epochs
+        return Phase(name, epochs, descent, streams, splits)
 
     def _records(self, name: str, phase: Phase) -> list[TrainingRecord]:
         """What is left of each trial; the seconds are those of all of them."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from giw.nets.images import Augmentation, warp
-from giw.nets.kernels.graph import Captured
+from giw.nets.kernels.graph import captured
 from giw.nets.models import as_input
 from giw.nets.training.protocol import (
     Batch,
@@ -211,9 +211,9 @@ class JoinedData(NamedTuple):
             return part.index_select(0, at)[0]
 
         def take(source: Tensor, rows: Tensor, maps: Tensor | None = None) -> Tensor:
-            found = source.index_select(0, rows.flatten())
+            found = as_input(source.index_select(0, rows.flatten()))
             if maps is not None:
-                found = warp(as_input(found), now(maps).flatten(0, 1))
+                found = warp(found, now(maps).flatten(0, 1))
             return found.unflatten(0, rows.shape) if stacked else found
 
         train, val = now(plan.train), now(plan.val)
@@ -272,22 +272,22 @@ class Descent:
         self._at = torch.zeros(1, dtype=torch.long, device=self.device)
         self._sums: Logs = {}
         self._plan: Plan | None = None
-        self._graph: Captured | None = None
+        self._replay: Callable[[], None] | None = None
 
     def run_epoch(self, plan: Plan) -> None:
         """Take the steps of an epoch; on CUDA this returns before they are finished."""
         step = partial(self._step, self._placed(plan))
-        if self.captured and self._graph is None:
+        if self.captured and self._replay is None:
             before = self.snapshot()  # the trial runs of a recording leave no trace
             # an epoch may have fewer steps than there are trial runs: each takes the first one
-            self._graph = Captured(step, self.device, rewind=self._at.zero_)
+            self._replay = captured(step, self.device, rewind=self._at.zero_)
             self.restore(before)
         self._at.zero_()
         for value in self._sums.values():
             value.zero_()
         self._steps = len(plan.progress)
         for _ in range(self._steps):
-            self._graph.replay() if self._graph else step()
+            (self._replay or step)()
 
     def _placed(self, plan: Plan) -> Plan:
         """The same plan at the addresses from which steps read."""
