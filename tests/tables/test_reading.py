@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from giw.tables import Table, read_table
+from giw.tables import Encoder, Table, read_table, sample_file
 
 FRAME = pd.DataFrame(
     {
@@ -93,6 +93,20 @@ def test_a_missing_label_column_suggests_the_likely_one():
         table.labels("labl")
     with pytest.raises(ValueError, match=r"no column 'target'; it has 'Label', 'age'$"):
         table.labels("target")
+
+
+def test_rows_of_files_are_counted_as_in_a_spreadsheet(tmp_path):
+    """Names are in row 1."""
+    path = write(tmp_path / "t.csv", "x,y\n1,a\n2,\n1e999,b\n")
+    table = read_table(path)
+    with pytest.raises(ValueError, match=r"no label in column 'y' \(the first in row 3\)"):
+        table.labels("y")
+    with pytest.raises(ValueError, match=r"infinite numbers \(the first in row 4\)"):
+        Encoder().fit(table)
+    sample = sample_file(path, 3)
+    assert [sample.row_number(j) for j in range(3)] == [2, 3, 4]
+    with pytest.raises(ValueError, match=r"no label in column 'y' \(the first in row 3\)"):
+        sample_file(path, 3, label="y")
 
 
 def test_rows_without_a_label_are_refused():

@@ -192,7 +192,7 @@ class Encoder(BaseEstimator):
             self.encoded_.append(NumberColumn(name, 0.0, False, 0, gaps))
             return f"column {name!r} is empty in training and is left out"
         if column.dtype != object and name not in self.categorical:
-            _finite(column, name, train.source)
+            _finite(column, name, train)
             also = val.columns.get(name)
             indicator = gaps > 0 or (also is not None and bool(missing_in(also).any()))
             fill = float(np.median(0.5 * there) * 2)  # the mean of two large ones may be infinite
@@ -200,7 +200,7 @@ class Encoder(BaseEstimator):
             return ""
         kinds, count = np.unique(as_text(there).astype(str), return_counts=True)
         if len(kinds) > max(100, 0.5 * len(there)):
-            if name not in self.categorical and _numbers_as_text(column, name, train.source):
+            if name not in self.categorical and _numbers_as_text(column, name, train):
                 return (
                     f"column {name!r} holds numbers written as text and is left out; convert "
                     "them if they measure something"
@@ -321,7 +321,7 @@ class Encoder(BaseEstimator):
             return as_text(values)
         if not column.rows:
             return np.where(missing_in(values), np.nan, 0.0)
-        return _finite(values, column.name, table.source)
+        return _finite(values, column.name, table)
 
 
 def units(x: Matrix) -> tuple[Matrix, Matrix]:
@@ -361,41 +361,42 @@ def as_text(column: Column) -> Column:
     return text
 
 
-def _numbers_as_text(text: Column, name: str, source: str) -> bool:
+def _numbers_as_text(text: Column, name: str, table: Table) -> bool:
     """Whether all texts are numbers; measured numbers with a few words among them are refused."""
-    there = [(row, value) for row, value in enumerate(text) if value is not None]
+    there = [(table.row_number(j), value) for j, value in enumerate(text) if value is not None]
     words = [(row, value) for row, value in there if not is_number(value)]
     if all(DECIMAL_COMMA.fullmatch(value) for _, value in there):
         row, value = there[0]
         raise ValueError(
-            f"{source}: column {name!r} holds numbers with decimal commas, such as {value!r} in "
-            f"row {row}; write them with decimal points"
+            f"{table.source}: column {name!r} holds numbers with decimal commas, such as "
+            f"{value!r} in row {row}; write them with decimal points"
         )
     measured = sum(is_number(value) and not float(value).is_integer() for _, value in there)
     if words and len(words) <= MOST_WORDS * len(there) and measured > len(there) / 2:
         row, value = words[0]
         raise ValueError(
-            f"{source}: column {name!r} holds numbers but for {len(words)} of {len(there)} rows, "
-            f"such as {value!r} in row {row}; leave missing values empty, or drop the column"
+            f"{table.source}: column {name!r} holds numbers but for {len(words)} of {len(there)} "
+            f"rows, such as {value!r} in row {row}; leave missing values empty, or drop the column"
         )
     return not words
 
 
-def _finite(values: Column, name: str, source: str) -> Column:
+def _finite(values: Column, name: str, table: Table) -> Column:
     """Numbers of a column that may be all missing; text and infinite numbers are refused."""
     if values.dtype != object:
         infinite = np.flatnonzero(np.isinf(values))
         if not len(infinite):
             return values
         raise ValueError(
-            f"{source}: column {name!r} holds infinite numbers (the first in row {infinite[0]}); "
-            "leave them empty instead"
+            f"{table.source}: column {name!r} holds infinite numbers (the first in row "
+            f"{table.row_number(infinite[0])}); leave them empty instead"
         )
     there = np.flatnonzero(~missing_in(values))
     if not len(there):
         return np.full(len(values), np.nan)
     row = next((j for j in there if not is_number(values[j])), there[0])
     raise ValueError(
-        f"{source}: column {name!r} holds text ({values[row]!r} in row {row}) where the training "
-        "data hold numbers; leave missing values empty, or fit again and name it with --categorical"
+        f"{table.source}: column {name!r} holds text ({values[row]!r} in row "
+        f"{table.row_number(row)}) where the training data hold numbers; leave missing values "
+        "empty, or fit again and name it with --categorical"
     )

@@ -41,6 +41,7 @@ from giw.tables.table import (
 CSV, PARQUET, NPZ = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet", ".pq"), (".npz",)
 MISSING = ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "<NA>"]
 MISSING += ["1.#QNAN", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]  # as in pandas
+FIRST_ROW = 2  # of a file, as a spreadsheet counts them; names are in row 1
 TEXT = re.compile("^(dictionary<values=)?(large_)?string")  # types of Arrow
 
 
@@ -178,7 +179,8 @@ class TableFile:
                 columns[name] = KINDS[kinds[0]](cells)  # type: ignore[assignment]  # no None
         # a few rows may count where the whole file does not, and the other way round
         names = [name for name in self.names if name in columns]
-        table = Table({k: columns[k] for k in names}, str(self.path), dates=dates)
+        columns = {name: columns[name] for name in names}
+        table = Table(columns, str(self.path), dates=dates, first_row=FIRST_ROW)
         return without_counter(table) if self._counts else table
 
     def _told(self) -> Any:
@@ -315,7 +317,7 @@ def _read_npz(path: Path) -> Table:
             )
         names = [name] if array.ndim == 1 else [f"{name}[{j}]" for j in range(array.shape[1])]
         columns |= as_table(array, str(path), column_names=names).columns
-    return Table(columns, str(path))
+    return Table(columns, str(path), first_row=FIRST_ROW)
 
 
 def npz_arrays(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:

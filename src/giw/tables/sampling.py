@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.tables.reading import NPZ, TableFile, checked_path, read_table
+from giw.tables.reading import FIRST_ROW, NPZ, TableFile, checked_path, read_table
 from giw.tables.table import Column, Table, missing_in
 
 COPIES = 6  # of a table that are in memory at once: file, frame, columns, matrix, units, scratch
@@ -41,6 +41,10 @@ class TableSample(Table):
     rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     total: int = 0
     label_counts: dict[Any, int] | None = None
+
+    def row_number(self, row: Any) -> int:
+        """What messages call a row: its number in the file."""
+        return self.first_row + int(self.rows[row])
 
 
 def read_within(
@@ -103,8 +107,9 @@ def sample_file(
         notes = (*notes, f"{table.source}: {gone} and count as never seen")
     some = {name: column[kept] for name, column in table.columns.items()}
     return TableSample(
-        some, str(file.path), notes, False, table.dates, rows[kept], file.total, counts
-    )
+        some, table.source, notes, dates=table.dates, first_row=table.first_row,
+        rows=rows[kept], total=file.total, label_counts=counts,
+    )  # fmt: skip
 
 
 def _walked_through(
@@ -152,7 +157,7 @@ def _counted(
     if None in first or not counts:
         raise ValueError(
             f"{file.path}: some of {file.total} rows have no label in column {label!r} "
-            f"(the first in row {first.get(None, 0)}); drop those rows"
+            f"(the first in row {first.get(None, 0) + FIRST_ROW}); drop those rows"
         )
     if len(first) > most_levels:
         raise ValueError(

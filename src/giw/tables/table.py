@@ -36,6 +36,8 @@ class Table:
         Whether columns came without names, as those of an array do, and count by their place.
     dates : tuple of str
         Columns that held dates.
+    first_row : int
+        What messages call the first row: 2 in a file, as in a spreadsheet with names in row 1.
     """
 
     columns: Mapping[str, Column]
@@ -43,6 +45,7 @@ class Table:
     notes: tuple[str, ...] = ()
     unnamed: bool = False
     dates: tuple[str, ...] = ()
+    first_row: int = 0
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -52,6 +55,10 @@ class Table:
     def names(self) -> list[str]:
         """The names of the columns in their order."""
         return list(self.columns)
+
+    def row_number(self, row: Any) -> int:
+        """What messages call a row."""
+        return self.first_row + int(row)
 
     def without(self, name: str) -> Table:
         """The table less one column, whether it has it or not."""
@@ -69,7 +76,7 @@ class Table:
         if gone.any():
             raise ValueError(
                 f"{self.source}: {int(gone.sum())} of {len(column)} rows have no label in column "
-                f"{name!r} (the first in row {int(np.flatnonzero(gone)[0])}); drop those rows"
+                f"{name!r} (the first in row {self.row_number(gone.argmax())}); drop those rows"
             )
         if column.dtype == object:
             return column.astype(str)
