@@ -1,8 +1,17 @@
-"""Small tables for the commands: a training set, and a validation set of which a third is new."""
+"""A command as a person runs it, and small tables: a third of the validation rows is new."""
 
 from pathlib import Path
 
 import numpy as np
+from typer.testing import CliRunner
+
+from giw.cli import app
+
+
+def run(*arguments):
+    """What ``giw ARGUMENTS`` prints, and its exit code."""
+    words = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app, words, env={"COLUMNS": "200", "NO_COLOR": "1"})
 
 
 def write_tables(folder: Path, n: int = 150, m: int = 45) -> tuple[Path, Path]:

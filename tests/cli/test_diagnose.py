@@ -6,16 +6,11 @@ import shlex
 
 import pandas as pd
 import pytest
-from tests.cli.tables import write_tables
-from typer.testing import CliRunner
-
-from giw.cli import app
-
-runner = CliRunner()
+from tests.cli.tables import run, write_tables
 
 
-def run(*arguments):
-    return runner.invoke(app, ["diagnose", *map(str, arguments)], env={"NO_COLOR": "1"})
+def diagnose(*arguments):
+    return run("diagnose", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +19,7 @@ def tables(tmp_path_factory):
 
 
 def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
-    result = run(*tables, "--label", "y", "-o", tmp_path / "sub" / "report.html")
+    result = diagnose(*tables, "--label", "y", "-o", tmp_path / "sub" / "report.html")
 
     assert result.exit_code == 0, result.output
     assert "in 15 of 45 validation rows and in no training row" in result.stdout.splitlines()[0]
@@ -37,10 +32,10 @@ def test_the_answer_comes_first_and_the_page_is_written(tables, tmp_path):
 
 
 def test_the_command_it_names_runs_on_the_tables_diagnosed(tables, tmp_path, monkeypatch):
-    line = json.loads(run(*tables, "--label", "y", "--json").stdout)["next_command"]
+    line = json.loads(diagnose(*tables, "--label", "y", "--json").stdout)["next_command"]
     monkeypatch.chdir(tmp_path)
 
-    result = runner.invoke(app, shlex.split(line)[1:], env={"NO_COLOR": "1"})
+    result = run(*shlex.split(line)[1:])
 
     assert result.exit_code == 0, result.output
     assert (tmp_path / "model").is_dir()
@@ -53,19 +48,19 @@ def test_the_command_drops_the_columns_that_were_not_compared(tables, tmp_path, 
         frame["row number"] = range(len(frame))
         frame["age"] = None if empty else frame["x"]
         frame.to_csv(path, index=False)
-    told = json.loads(run(*paths, "--label", "y", "--json").stdout)
+    told = json.loads(diagnose(*paths, "--label", "y", "--json").stdout)
     monkeypatch.chdir(tmp_path)
     fit = shlex.split(told["next_command"])
-    result = runner.invoke(app, fit[1:], env={"NO_COLOR": "1"})
+    result = run(*fit[1:])
 
     assert fit[-4:] == ["--drop", "age", "--drop", "row number"]
     assert result.exit_code == 0, result.output
-    result = runner.invoke(app, ["predict", "model/", str(paths[1]), "-o", "p.csv"])
+    result = run("predict", "model/", paths[1], "-o", "p.csv")
     assert result.exit_code == 0, result.output
 
 
 def test_json_has_everything_and_nothing_else_is_printed(tables):
-    result = run(*tables, "--label", "y", "--json")
+    result = diagnose(*tables, "--label", "y", "--json")
     told = json.loads(result.stdout)
 
     assert result.stderr == ""
@@ -77,7 +72,7 @@ def test_json_has_everything_and_nothing_else_is_printed(tables):
 def test_all_rows_are_written_as_a_spreadsheet_counts_them(tables, tmp_path):
     """The first line holds the names, so the row of index 0 stands in line 2."""
     path = tmp_path / "new" / "rows.csv"
-    result = run(*tables, "--label", "y", "--rows", path, "--json")
+    result = diagnose(*tables, "--label", "y", "--rows", path, "--json")
     told, written = json.loads(result.stdout), pd.read_csv(path)
     lines = tables[1].read_text().splitlines()
 
@@ -96,7 +91,7 @@ def test_rows_of_a_group_count_once(tables, tmp_path):
     paths = tmp_path / "train.csv", tmp_path / "val.csv"
     for side, path in zip((frame.iloc[12:], val), paths, strict=True):
         side.to_csv(path, index=False)
-    told = json.loads(run(*paths, "--label", "y", "--group", "patient", "--json").stdout)
+    told = json.loads(diagnose(*paths, "--label", "y", "--group", "patient", "--json").stdout)
 
     assert told["sizes"]["used_val"] == len(told["groups"]) == 12
     assert {group["rows"] for group in told["groups"]} == {15}
@@ -105,7 +100,7 @@ def test_rows_of_a_group_count_once(tables, tmp_path):
 
 
 def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
-    result = run(*tables, "--no-label", "-q")
+    result = diagnose(*tables, "--no-label", "-q")
     assert result.exit_code == 0, result.output
     assert result.output.count("\n") == 1
 
@@ -125,7 +120,7 @@ def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
     ],
 )
 def test_mistakes_get_one_line_and_exit_code_2(tables, arguments, words):
-    result = run(*(a.format(train=tables[0], val=tables[1]) for a in arguments))
+    result = diagnose(*(a.format(train=tables[0], val=tables[1]) for a in arguments))
 
     assert result.exit_code == 2
     assert words in result.stderr
@@ -149,9 +144,9 @@ def test_a_file_larger_than_memory_is_walked_through(tables, tmp_path, monkeypat
         frame = frame.iloc[np.argsort(frame["x"], kind="stable")]
         frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
 
-    whole = json.loads(run(*paths, "--label", "y", "--json").stdout)
+    whole = json.loads(diagnose(*paths, "--label", "y", "--json").stdout)
     monkeypatch.setattr(module, "COPIES", 10**4)  # as if the files were large
-    result = run(*paths, "--label", "y", "--memory", "0.1", "--json")
+    result = diagnose(*paths, "--label", "y", "--memory", "0.1", "--json")
     told = json.loads(result.stdout)
 
     assert result.exit_code == 0, result.output

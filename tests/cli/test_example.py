@@ -5,16 +5,9 @@ import shlex
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from tests.cli.tables import run
 
-from giw.cli import app
 from giw.cli.example import STORIES, example_tables
-
-runner = CliRunner()
-
-
-def run(*arguments):
-    return runner.invoke(app, [str(a) for a in arguments], env={"NO_COLOR": "1"})
 
 
 def test_the_list_names_every_example():

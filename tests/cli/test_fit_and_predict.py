@@ -5,20 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-from tests.cli.tables import write_tables
-from typer.testing import CliRunner
+from tests.cli.tables import run, write_tables
 
 import giw
-from giw.cli import app
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("skops")
-runner = CliRunner()
-WIDE = {"COLUMNS": "200", "NO_COLOR": "1"}
-
-
-def run(*arguments):
-    return runner.invoke(app, [str(a) for a in arguments], env=WIDE)
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,7 @@ import shlex
 
 import pandas as pd
 import pytest
-from tests.cli.tables import write_tables
-from typer.testing import CliRunner
-
-from giw.cli import app
-
-runner = CliRunner()
-
-
-def run(*arguments):
-    return runner.invoke(app, [str(a) for a in arguments], env={"NO_COLOR": "1"})
+from tests.cli.tables import run, write_tables
 
 
 @pytest.fixture
