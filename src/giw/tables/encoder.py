@@ -304,15 +304,14 @@ class Encoder(BaseEstimator):
         needed = [column.name for column in self.encoded_ if column.features()]
         lacking = [name for name in needed if name not in table.columns]
         known = set(self.columns_)
-        extra = [name for name in table.names if name not in known] if strict else []
-        if not lacking and not extra:
-            return
+        extra = [name for name in table.names if strict and name not in known]
         parts = [f"it lacks {listed(lacking)}"] * bool(lacking)
         parts += [f"it also has {listed(extra)}"] * bool(extra)
-        raise ValueError(
-            f"the columns of {table.source} differ from those of the training data: "
-            f"{' and '.join(parts)}; rename, add or drop columns so that both agree"
-        )
+        if parts:
+            raise ValueError(
+                f"the columns of {table.source} differ from those of the training data: "
+                f"{' and '.join(parts)}; rename, add or drop columns so that both agree"
+            )
 
     def _values(self, column: NumberColumn | CategoryColumn, table: Table) -> Column:
         """A column as training has it: text where that holds text, finite numbers otherwise."""

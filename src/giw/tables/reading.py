@@ -33,7 +33,6 @@ from giw.tables.table import (
     counts_rows,
     is_number,
     iso_days,
-    one_line,
     table_from_frame,
     without_counter,
 )
@@ -89,7 +88,7 @@ def told_in_one_line(path: Path, kind: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ValueError) and str(error).startswith(str(path)):
             raise
-        said = one_line(error)
+        said = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, UnicodeDecodeError) or "UTF8" in said:
             raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
         raise ValueError(f"{path} is not a {kind} file: {said}; write or copy it again") from None

@@ -248,8 +248,3 @@ def is_number(text: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def one_line(error: BaseException) -> str:
-    """What an error says, without line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
