@@ -299,9 +299,6 @@ def fits(cell: Cell, draws: Sequence[int], args: argparse.Namespace) -> list[dic
     found.test["pretrained"] = [
         probabilities(net, d.x_test) for net, d in zip(begun, data, strict=True)
     ]
-    found.left_out["pretrained"] = [
-        probabilities(net, d.x_val) for net, d in zip(begun, data, strict=True)
-    ]
     for name in ("giw_plus", *(RIVALS if args.anew else SIMPLE)):
         found.train(name, method_named(name))
     if not args.anew:
@@ -357,17 +354,17 @@ def stack(found: Fits) -> list[dict[str, float]]:
 
 
 def stacks_tried(found: Fits) -> None:
-    """Other priors, the pretrained net as a candidate, and nets averaged with those of folds."""
-    usual = ("giw_plus", *RIVALS)
-    tried: dict[str, tuple[tuple[str, ...], dict[str, float], float]] = {
-        "stack lead 8": (usual, {"lead": 8.0}, 0.5),
-        "stack strength 4": (usual, {"strength": 4.0}, 0.5),
-        "stack strength 16": (usual, {"strength": 16.0}, 0.5),
-        "stack pretrained": ((*usual, "pretrained"), {}, 0.5),
-        "stack without folds": (usual, {}, 0.0),
-        "stack mostly folds": (usual, {}, 0.75),
+    """Other priors, and other shares of nets of folds."""
+    names = ("giw_plus", *RIVALS)
+    tried: dict[str, tuple[dict[str, float], float]] = {
+        "stack lead 8": ({"lead": 8.0}, 0.5),
+        "stack lead 1": ({"lead": 1.0}, 0.5),
+        "stack 1 point each": ({"each": 1.0}, 0.5),
+        "stack 2 points each": ({"each": 2.0}, 0.5),
+        "stack without folds": ({}, 0.0),
+        "stack mostly folds": ({}, 0.75),
     }
-    for title, (names, settings, of_folds) in tried.items():
+    for title, (settings, of_folds) in tried.items():
         found.test[title] = []
         for t, data in enumerate(found.data):
             y = data.y_val.cpu().numpy()

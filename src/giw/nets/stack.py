@@ -219,7 +219,7 @@ def weights_of(
     loss: Mapping[str, NDArray[np.float64]],  # each (m,)
     *,
     lead: float = 4.0,
-    strength: float = 8.0,
+    each: float = 0.5,
 ) -> dict[str, float]:
     """Weights of candidates by their left-out losses.
 
@@ -230,12 +230,13 @@ def weights_of(
     lead : float, default=4.0
         How many times more a candidate weighs that learns from both samples, before any point is
         asked; more of it hedges less.
-    strength : float, default=8.0
-        The prior counts like so many points.
+    each : float, default=0.5
+        The prior counts like so many points for each candidate; half a point is Jeffreys' prior of
+        a mixture, as in the stack of tables.
     """
     prior = np.array([1.0 if name in ONE_SAMPLE else lead for name in loss])
     prior /= prior.sum()
-    found = stack_weights(np.stack([*loss.values()]), prior=prior, strength=strength)
+    found = stack_weights(np.stack([*loss.values()]), prior=prior, strength=each * len(loss))
     kept = np.where(found >= min(LEAST_WEIGHT, found.max()), found, 0.0)
     return dict(zip(loss, (kept / kept.sum()).tolist(), strict=True))
 
