@@ -21,7 +21,7 @@ MOST = {
     "support": 890,
     "diagnosis": 2_705,
     "pages": 840,
-    "paper": 3_430,
+    "paper": 3_400,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import tarfile
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -102,8 +101,4 @@ def _read_npz(raw: bytes, part: str) -> Parts:
 
 
 # In the order of preference: the paper's exact data first.
-_READERS: dict[str, Callable[[bytes, str], Parts]] = {
-    "python": _read_python,
-    "archive": _read_archive,
-    "npz": _read_npz,
-}
+_READERS = {"python": _read_python, "archive": _read_archive, "npz": _read_npz}

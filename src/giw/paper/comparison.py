@@ -42,7 +42,7 @@ def reproduced(row: Row, paper: PaperFigure) -> bool:
 
 def candidates(experiments: Sequence[Experiment], place: Place, method: str) -> list[_Found]:
     """Our cells for one of the paper's: long enough, at its scale, of the method or a reading."""
-    readings = ("", *READINGS.get(method, ()))
+    readings = dict.fromkeys(["", READINGS.get(method, "")])
     long = [e for e in experiments if e.scale == "paper" and e.epochs >= LONG]
     every = product(long, PROTOCOLS, (method, f"{method}_published"), readings)
     keys = [(e, Key(place, protocol, name, variant)) for e, protocol, name, variant in every]
@@ -51,12 +51,8 @@ def candidates(experiments: Sequence[Experiment], place: Place, method: str) -> 
 
 _Found = tuple[Experiment, Key, Row]
 # Changes that are a reading of the paper, not a departure from it.
-READINGS = {
-    "val_only": ("one_step",),
-    "pretrain_val": ("one_step",),
-    "mw_net": ("first_release",),
-    "giw": ("wide_net",),
-}
+READINGS = dict.fromkeys(("val_only", "pretrain_val"), "one_step")
+READINGS |= {"mw_net": "first_release", "giw": "wide_net"}
 
 
 def cells_sheet(experiments: Sequence[Experiment]) -> Sheet:
@@ -111,13 +107,12 @@ def verdict(place: Place, method: str, paper: PaperFigure, found: Sequence[_Foun
 
 
 # What is known to differ between the runs of version 0.1.0 and the paper's.
+_PASS = "a pass over training data per epoch, where the paper's figures fit one step"
+_DRAW = "another validation draw, kernel width and solver of the weights"
 DIFFERS = {
     "cifar20": "14,233 of the paper's 20,000 images, with recovered labels",
-    "val_only": "a pass over training data per epoch, where the paper's figures fit one step",
-    "pretrain_val": "a pass over training data per epoch, where the paper's figures fit one step",
     "mw_net": "weights were not normalised, as in the authors' first release",
-    "giw": "another validation draw, kernel width and solver of the weights",
-    "diw": "another validation draw, kernel width and solver of the weights",
+    **{"val_only": _PASS, "pretrain_val": _PASS, "giw": _DRAW, "diw": _DRAW},
 }
 # Methods for which the paper prints no settings.
 LEFT_OPEN = dict.fromkeys(

@@ -227,14 +227,9 @@ def _amounts(experiment: Experiment, at: ablations.Where, family: str) -> Pictur
     shown = {side: panel for side, panel in shown.items() if panel}
     words = "GIW, a share of one group on the wrong side of the true split, dotted the paper"
     words = words if splits else f"Accuracy against the number of {what}"
+    size = (6.4 if len(shown) == 1 else 3.8, 3.4)
     return Picture(
-        panels(
-            shown,
-            draw,
-            size=(6.4 if len(shown) == 1 else 3.8, 3.4),
-            xlabel=what,
-            legend=legend,
-        ),
+        panels(shown, draw, size=size, xlabel=what, legend=legend),
         alt=f"{words}; the table has the numbers.",
         caption=f"{words}, on {ablations.place_in_words(experiment, at)}; bars are standard "
         "deviations over trials.",

@@ -26,7 +26,7 @@ CELL = ["dataset", "case", "shift", "protocol", "method", "variant"]
 COLUMNS = ("giw", *(method for method in PAPER_METHODS if method != "giw"))
 SPLIT_QUALITY = {"alpha": "α", "true_alpha": "true α", "support_share": "share inside"}
 SPLIT_QUALITY |= {"false_outside": "false outside", "false_inside": "false inside"}
-SPLIT_QUALITY |= {"auroc": "AUROC"}
+SPLIT_QUALITY["auroc"] = "AUROC"
 
 
 class Place(NamedTuple):

@@ -11,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,8 @@ def check_engine(engine: str) -> None:
     """Refuse an engine that is unknown or not installed, before anything is planned."""
     if engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
-    if engine == "ray":
-        try:
-            import ray  # noqa: F401
-        except ImportError:
-            raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'") from None
+    if engine == "ray" and find_spec("ray") is None:
+        raise ValueError("engine 'ray' needs Ray: pip install 'giw[ray]'")
 
 
 def default_threads(processes: int) -> int:

@@ -33,10 +33,7 @@ def paper_accuracy(dataset: str, case: str, shift: str, method: str) -> PaperFig
 
 
 def paper_split_error(direction: str, rate: float, shift: str) -> PaperFigure | None:
-    """GIW on MNIST (iii) with a share of one group on the wrong side, or None where not reported.
-
-    ``direction`` is ``"out_to_in"`` or ``"in_to_out"``; at rate 0 the paper repeats its GIW.
-    """
+    """GIW on MNIST (iii) with a share of one group on the wrong side; None where not reported."""
     return _figures("split_error").get((direction, rate, shift))
 
 
