@@ -1,11 +1,9 @@
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+import pytest
 
 import giw
 from giw.diagnosis.data import read
-from giw.diagnosis.outside import by_column, explain_outside, unusual_distance
+from giw.diagnosis.outside import explain_outside, unusual_distance
 
 RNG = np.random.default_rng(0)
 TRAIN = RNG.normal(size=(300, 4))
@@ -24,21 +22,6 @@ def test_an_ordinary_row_has_nothing_unusual():
     assert unusual_distance(TRAIN, np.zeros((1, 4)), np.random.default_rng(0)).sum() < 0.1
 
 
-@settings(deadline=None, max_examples=20)
-@given(st.lists(st.lists(st.floats(0, 1e3), min_size=3, max_size=3), min_size=1, max_size=5))
-def test_shares_add_up_to_one_or_to_nothing(values):
-    names, share = by_column(np.array(values), ["a", "b", "a"])
-
-    assert names == ["a", "b"]
-    total = share.sum(axis=1)
-    assert np.all(np.isclose(total, 1) | (total == 0))
-
-
-def test_features_of_one_column_are_blamed_together():
-    _, share = by_column(np.array([[1.0, 2.0, 1.0]]), ["a", "b", "a"])
-    assert_allclose(share, [[0.5, 0.5]])
-
-
 def test_reasons_are_told_in_the_units_of_the_user():
     val = np.zeros((2, 4))
     val[1, 0] = 12_345
@@ -48,7 +31,7 @@ def test_reasons_are_told_in_the_units_of_the_user():
         np.random.default_rng(0),
     )  # fmt: skip
 
-    assert blamed[0][0] == "income"
+    assert blamed[0] == ("income", pytest.approx(1, abs=0.01))
     assert (rows[0].row, rows[0].line) == (1, 3)
     assert (rows[0].column, rows[0].value) == ("income", "12345")
     assert rows[0].label == "yes"
