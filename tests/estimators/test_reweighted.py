@@ -257,6 +257,21 @@ def test_a_candidate_that_fails_costs_itself_only():
     assert list(clf.candidates_) == ["training"]
 
 
+def test_training_alone_is_fitted_to_all_of_its_rows_once():
+    X, y, Xv, yv, *_ = problem()
+    fits = []
+
+    class Spy(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            fits.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    clf = giw.ReweightedClassifier(Spy(), candidates=["training"], random_state=0)
+    clf.fit(X, y, X_val=Xv, y_val=yv)
+    assert fits.count(len(X)) == 1
+    assert len(fits) == 1 + 4
+
+
 def test_a_list_of_candidates_of_ones_own():
     X, y, Xv, yv, *_ = problem()
     own = ["training", Candidate("five times", partial(both_tables, power=-0.9))]

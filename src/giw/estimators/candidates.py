@@ -60,6 +60,7 @@ class Tables:
     target: Vector | None = None  # (u, d) features of unlabelled rows of the target
     inside_weight: Vector | None = None  # (n,) of the candidate "giw", where it is known already
     many: float = 1.0  # training rows in all for each one here
+    whole: bool = True  # whether ``plain`` is fitted to the training rows that are here
 
     @property
     def limits(self) -> tuple[float, float] | None:
@@ -71,7 +72,7 @@ class Tables:
         names = ("label", "weight", "is_val", "features", "inside", "loss")
         parts = {name: getattr(self, name) for name in names}
         some: dict[str, Any] = {k: None if v is None else v[rows] for k, v in parts.items()}
-        return replace(self, rows=rows_of(self.rows, rows), **some)
+        return replace(self, rows=rows_of(self.rows, rows), whole=False, **some)
 
     @property
     def sizes(self) -> tuple[float, int]:
@@ -102,6 +103,8 @@ class Candidate:
 
 def training_only(data: Tables) -> Any:
     """The base fitted to training rows."""
+    if data.whole and data.plain is not None:
+        return data.plain
     return data.fit((~data.is_val).astype(np.float64))
 
 
