@@ -17,7 +17,8 @@ class NoShares(GIWPlus):
     """GIW+ whose weights do not follow the class shares of validation labels."""
 
     def state(self, evidence, split):
-        return replace(super().state(evidence, split), class_ratio=None)
+        state = super().state(evidence, split)
+        return replace(state, class_ratio=torch.ones_like(state.class_ratio))
 
 
 def value(method, batch, module=None):

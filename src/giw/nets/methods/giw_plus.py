@@ -58,7 +58,7 @@ class PlusState(State):
     """Where the numbers for copies stand, and what classes weigh."""
 
     phase: Tensor  # (MOVES + 1,)
-    class_ratio: Tensor | None  # (c,)
+    class_ratio: Tensor  # (c,)
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class GIWPlus(GIW):
 
     Parameters
     ----------
-    representation, split_on, splitter, weigh, level
-        As in :class:`giw.nets.methods.GIW`.
+    split_on, splitter, weigh, level
+        As in :class:`giw.nets.methods.GIW`, as ``representation``, which is always the loss here.
     soft : bool, default=True
         Membership is the posterior of being inside rather than yes or no. A splitter of the
         user's own decides for itself.
@@ -140,8 +140,6 @@ class GIWPlus(GIW):
     ) -> Tensor:  # (n,)  mean one
         """Losses matched as in GIW, with the class shares that validation labels ask for."""
         weight = self.weigh(train_loss.detach().float(), val_loss.detach().float(), batch.inside)
-        if state.class_ratio is None:
-            return weight
         with torch.autocast(weight.device.type, enabled=False):
             classes = members(batch.y, len(state.class_ratio))
             return with_class_shares(weight, classes, state.class_ratio)
@@ -187,10 +185,6 @@ class PooledPlus(GIWPlus):
     def split(self, evidence: Evidence) -> SupportSplit | None:
         """No split."""
         return None
-
-    def state(self, evidence: Evidence, split: SupportSplit | None) -> PlusState:
-        """Where the numbers for copies start."""
-        return replace(super().state(evidence, split), class_ratio=None)
 
     def _weights(
         self, state: PlusState, batch: Batch, train_loss: Tensor, val_loss: Tensor
