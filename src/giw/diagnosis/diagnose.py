@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.checks import as_generator
-from giw.diagnosis.case import which_case
 from giw.diagnosis.columns import compare_columns
 from giw.diagnosis.data import Data, Side, encoded_together, read
 from giw.diagnosis.findings import LEVEL, Finding, answered, holm
 from giw.diagnosis.labels import ask_of_labels
 from giw.diagnosis.outside import explain_outside
 from giw.diagnosis.result import Diagnosis, GroupResult, Sizes
-from giw.diagnosis.share import outside_list, support_share
+from giw.diagnosis.share import outside_list, support_share, which_case
 from giw.diagnosis.shift_tests import (
     FEWEST,
     class_count_test,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from giw.diagnosis.case import CaseVerdict
 from giw.diagnosis.columns import ColumnDrift
 from giw.diagnosis.findings import (
     QUESTIONS,
@@ -22,6 +21,7 @@ from giw.diagnosis.findings import (
     some,
 )
 from giw.diagnosis.labels import Cost
+from giw.diagnosis.share import CaseVerdict
 from giw.diagnosis.verdict import Recommendation
 from giw.support import SupportSplit
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from giw.diagnosis.case import CaseVerdict
 from giw.diagnosis.findings import Finding, counted, percent
+from giw.diagnosis.share import CaseVerdict
 from giw.tables.table import listed
 
 FEW_EFFECTIVE = 0.1  # share of the training rows below which weights are fragile
