@@ -1,30 +1,40 @@
 """Generalized importance weighting: classifiers for data that differ from the training data."""
 
+# isort: skip_file
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from giw.diagnosis import Diagnosis, support_share
-    from giw.diagnosis.diagnose import diagnose
-    from giw.estimators import ReweightedClassifier, ReweightedRegressor, load
-    from giw.judging import estimate_risk, label_first, labels_needed, select
-    from giw.nets import GIWClassifier
-    from giw.objective import GIWObjective
-    from giw.support import SupportSplit, SupportSplitter
+    from giw.diagnosis import Diagnosis as Diagnosis, support_share as support_share
+    from giw.diagnosis.diagnose import diagnose as diagnose
+    from giw.estimators import (
+        ReweightedClassifier as ReweightedClassifier,
+        ReweightedRegressor as ReweightedRegressor,
+        load as load,
+    )
+    from giw.judging import (
+        estimate_risk as estimate_risk,
+        label_first as label_first,
+        labels_needed as labels_needed,
+        select as select,
+    )
+    from giw.nets import GIWClassifier as GIWClassifier
+    from giw.objective import GIWObjective as GIWObjective
+    from giw.support import SupportSplit as SupportSplit, SupportSplitter as SupportSplitter
     from giw.weights import (
-        KLIEP,
-        KMM,
-        LSIF,
-        RULSIF,
-        ULSIF,
-        ClassifierRatio,
-        classifier_ratio,
-        effective_sample_size,
-        kliep,
-        kmm,
-        lsif,
-        rulsif,
-        ulsif,
+        KLIEP as KLIEP,
+        KMM as KMM,
+        LSIF as LSIF,
+        RULSIF as RULSIF,
+        ULSIF as ULSIF,
+        ClassifierRatio as ClassifierRatio,
+        classifier_ratio as classifier_ratio,
+        effective_sample_size as effective_sample_size,
+        kliep as kliep,
+        kmm as kmm,
+        lsif as lsif,
+        rulsif as rulsif,
+        ulsif as ulsif,
     )
 
 __version__ = "0.2.0"
@@ -41,36 +51,7 @@ _ROOMS = {
         "effective_sample_size", "kliep", "kmm", "lsif", "rulsif", "ulsif",
     ),
 }  # fmt: skip
-__all__ = [
-    "KLIEP",
-    "KMM",
-    "LSIF",
-    "RULSIF",
-    "ULSIF",
-    "ClassifierRatio",
-    "Diagnosis",
-    "GIWClassifier",
-    "GIWObjective",
-    "ReweightedClassifier",
-    "ReweightedRegressor",
-    "SupportSplit",
-    "SupportSplitter",
-    "__version__",
-    "classifier_ratio",
-    "diagnose",
-    "effective_sample_size",
-    "estimate_risk",
-    "kliep",
-    "kmm",
-    "label_first",
-    "labels_needed",
-    "load",
-    "lsif",
-    "rulsif",
-    "select",
-    "support_share",
-    "ulsif",
-]
+__all__ = ["__version__", *(name for names in _ROOMS.values() for name in names)]
 
 
 def __getattr__(name: str) -> Any:
