@@ -3,7 +3,7 @@ from tests.paper.made_up import made_up
 
 from giw.paper.frame import gather
 from giw.paper.plan import Run
-from giw.paper.table_ablation import KINDS, ablation_sheets, amount_sheet, family_of, p_text
+from giw.paper.table_ablation import KINDS, ablation_sheets, amount_sheet, family_of
 
 WHERE = ("mnist", "iii", "honest")
 
@@ -131,8 +131,3 @@ def test_representations_carry_the_papers_names():
     assert [(row[0].text, row[1].text) for row in sheet.rows] == [
         *(("GIW-L", "missing"), ("GIW-F", "70.00"), ("DIW-L", "50.00"), ("DIW-F", "60.00"))
     ]
-
-
-@pytest.mark.parametrize(("p", "text"), [(None, "–"), (0.0001, "< 0.001"), (0.25, "0.250")])
-def test_p_values_as_text(p, text):
-    assert p_text(p) == text

@@ -6,7 +6,7 @@ from tests.paper.made_up import made_up
 from giw.pages.tables import text_sheet
 from giw.paper.frame import Place, gather
 from giw.paper.plan import PAPER_METHODS, Run
-from giw.paper.table_accuracy import overview, signed, usual_trials
+from giw.paper.table_accuracy import overview, signed
 
 PLACE = Place("mnist", "iii", "support")
 
@@ -88,12 +88,6 @@ def test_methods_without_a_run_are_named_and_have_no_column():
     sheet = overview(whole, "honest")
     assert len(sheet.head) == 1 + len(PAPER_METHODS)
     assert not any("not run" in note for note in sheet.notes)
-
-
-def test_the_usual_number_of_trials_is_the_most_frequent():
-    rows = list(THREE.standings(PLACE, "honest").values())
-    assert usual_trials(rows) == 2
-    assert usual_trials([]) == 0
 
 
 @pytest.mark.parametrize(

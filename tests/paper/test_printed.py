@@ -49,7 +49,3 @@ def test_what_the_paper_lacks_is_none():
     assert paper_accuracy("mnist", "iii", "support", "pooled") is None
     assert paper_split_error("out_to_in", 0.2, "label_noise_0.2") is None
     assert paper_split_error("out_to_in", 0.1, "support") is None
-
-
-def test_a_figure_prints_both_decimals():
-    assert str(PaperFigure(80.4, 3.6)) == "80.40 ± 3.60"

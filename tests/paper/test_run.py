@@ -82,16 +82,6 @@ def test_sizes_follow_the_variant():
     assert len(small.val) == 10
 
 
-def test_results_are_written_once_and_not_done_again(tmp_path):
-    place = place_of(tmp_path)
-    todo = jobs("pooled", "val_only")
-    assert [done.written for done in run_jobs(todo, place)] == [2, 2]
-    assert [done.written for done in run_jobs(todo, place)] == [0, 0]
-    good, bad = Store(tmp_path).read_all()
-    assert len(good) == 4
-    assert bad == []
-
-
 def test_an_interrupted_grid_gives_the_same_results_as_one_left_alone(tmp_path):
     (job,) = jobs("pooled", trials=3)
     list(run_jobs([job], place_of(tmp_path / "whole")))
@@ -116,11 +106,6 @@ def test_a_failing_job_is_told_of_and_the_next_one_runs(tmp_path):
     first, second = run_jobs([broken, fine], place_of(tmp_path))
     assert "99999" in first.error
     assert second.written == 1
-
-
-def test_an_unknown_engine_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="local, ray"):
-        list(run_jobs([], place_of(tmp_path), engine="slurm"))
 
 
 def test_results_name_their_commit_and_whether_files_differ_from_it(tmp_path, monkeypatch):

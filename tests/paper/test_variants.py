@@ -14,7 +14,7 @@ from giw.objective import DynamicWeights
 from giw.paper.narrow_svm import PublishedSplitter
 from giw.paper.plan import Run, plan
 from giw.paper.run import config_of, make_net, make_problem
-from giw.paper.variants import composed, make_method, parts_of
+from giw.paper.variants import composed, make_method
 
 
 def test_published_methods_cut_the_rate_where_the_paper_does_however_few_their_epochs():
@@ -117,11 +117,6 @@ def test_the_wide_net_has_the_channels_of_the_colour_net():
     net = make_net(run, problem, seed=0)
     assert [net.conv1.out_channels, net.conv2.out_channels] == [20, 50]
     assert net(as_tensor(problem.val.x)).shape == (20, 2)
-
-
-def test_parts_are_read_from_the_name():
-    assert parts_of("") == {}
-    assert parts_of("n_val_40+level_0.1") == {"n_val": 40, "level": 0.1}
 
 
 def test_trials_side_by_side_get_the_weights_that_each_gets_alone():
