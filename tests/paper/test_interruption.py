@@ -4,16 +4,13 @@ import multiprocessing
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from tests.killed import count_calls, killed_after
 from tests.paper import tiny_grid
-from tests.paper.process_tree import AVAILABLE, is_alive
 
 from giw.pages.tables import text_sheet
-from giw.paper.parallel import Place, run_jobs
 from giw.paper.report import paper_sheets
 from giw.paper.rows import Store
 
@@ -83,28 +80,3 @@ def test_two_processes_share_a_folder_and_do_no_run_twice(tmp_path, left_alone):
         process.join()
     assert sum(counts) == N_RUNS
     assert tables(tmp_path) == tables(left_alone)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not AVAILABLE, reason="looks at processes in /proc")
-def test_workers_end_with_the_process_that_started_them(tmp_path):
-    process = CONTEXT.Process(target=tiny_grid.wait_in_workers, args=(tmp_path,))
-    process.start()
-    while len(list(tmp_path.glob("pid-*"))) < 2:
-        assert process.is_alive()
-        time.sleep(0.05)
-    workers = [int(path.name.removeprefix("pid-")) for path in tmp_path.glob("pid-*")]
-    assert all(map(is_alive, workers))
-    process.kill()
-    process.join()
-    deadline = time.monotonic() + 600
-    while any(map(is_alive, workers)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(map(is_alive, workers))
-
-
-@pytest.mark.slow
-def test_a_killed_worker_is_told_of(tmp_path):
-    place = Place(tmp_path, None, read=tiny_grid.samples_that_kill)
-    with pytest.raises(RuntimeError, match=r"was killed.* run the same command again"):
-        list(run_jobs(tiny_grid.tiny_jobs(), place, processes=2))

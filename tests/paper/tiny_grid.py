@@ -1,7 +1,5 @@
 """A grid small enough to run in seconds, for tests that start it in processes of their own."""
 
-import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -50,21 +48,3 @@ def run_tiny_grid(folder: Path, **choice) -> list[Done]:
 def tell_tiny_grid(folder: Path, written) -> None:
     """Run it in a process of its own and tell how many runs were written."""
     written.put(sum(done.written for done in run_tiny_grid(folder)))
-
-
-def samples_that_take_long(dataset: str, data_dir: Path | None) -> tuple[Sample, Sample]:
-    """Tell who reads, in the folder named, and take time."""
-    assert data_dir is not None
-    (data_dir / f"pid-{os.getpid()}").touch()
-    time.sleep(600)
-    return FEWER
-
-
-def wait_in_workers(folder: Path) -> None:
-    """Two processes side by side that do nothing for long."""
-    list(run_jobs(tiny_jobs(), Place(folder, folder, read=samples_that_take_long), processes=2))
-
-
-def samples_that_kill(dataset: str, data_dir: Path | None) -> tuple[Sample, Sample]:
-    """The process ends without a word, as when memory runs out."""
-    os._exit(1)
