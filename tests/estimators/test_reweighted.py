@@ -12,6 +12,7 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
@@ -241,6 +242,15 @@ def test_columns_of_text_are_named_all_at_once_with_the_way_out():
     y = np.arange(40) % 2
     with pytest.raises(ValueError, match=r"columns \['city', 'day'\] hold text, which Random.*One"):
         giw.ReweightedClassifier(forest()).fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
+
+
+def test_columns_with_gaps_are_named_all_at_once_with_the_way_out():
+    X = pd.DataFrame({"x": np.arange(40.0), "u": [0.0, np.nan] * 20, "v": [np.nan, 1.0] * 20})
+    y = np.arange(40) % 2
+    with pytest.raises(ValueError, match=r"columns \['u', 'v'\] have missing.*SimpleImputer"):
+        linear().fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
+    imputed = giw.ReweightedClassifier(make_pipeline(SimpleImputer(), LogisticRegression()))
+    assert imputed.fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:]).notes_ == ()
 
 
 def test_a_candidate_that_fails_costs_itself_only():

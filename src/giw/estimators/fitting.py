@@ -94,28 +94,38 @@ def without_empty(X: Any) -> Any:
     return X.fillna(dict.fromkeys(X.columns[empty], 0.0)) if any(empty) else X
 
 
-def refuse_text(estimator: BaseEstimator, X: Any) -> None:
-    """Name all columns of text at once, with the line that encodes them.
+def refuse_columns(estimator: BaseEstimator, X: Any) -> None:
+    """Name all columns of text, or with missing values, that a base does not take, and the way out.
 
-    A base that takes text fits to a few rows; whatever else fails there is for the fits to tell.
+    A base that takes them fits to a few rows; whatever else fails there is for the fits to tell.
     """
-    text = [name for name in X.columns if _holds_text(X[name])] if is_frame(X) else []
-    if not text:
+    import pandas as pd
+
+    names = list(X.columns) if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
+    text = [name for name in names if is_frame(X) and _holds_text(X[name])]
+    gaps = np.asarray(pd.isna(X))
+    first = np.argsort(~gaps.any(axis=1), kind="stable")[:50]  # rows with missing values
+    half = np.arange(len(first)) % 2
+    if not text and not gaps.any():
         return
-    rows = X.iloc[:50]
-    half = np.arange(len(rows)) % 2
     try:
-        clone(estimator).fit(rows, half if is_classifier(estimator) else half.astype(float))
+        y = half if is_classifier(estimator) else half.astype(float)
+        clone(estimator).fit(rows_of(X, first), y)
     except Exception as error:  # in any way that a base may fail
+        said, name = str(error).lower(), type(estimator).__name__
         words = ("could not convert", "text", "str", "dtype", "object")
-        if not any(word in str(error).lower() for word in words):
-            return
-        raise ValueError(
-            f"columns {text!r} hold text, which {type(estimator).__name__} does not take; put an "
-            "encoder in front: make_pipeline(make_column_transformer((OneHotEncoder("
-            f"handle_unknown='ignore'), {text!r}), remainder='passthrough'), ...), or leave the "
-            "columns out"
-        ) from error
+        if text and any(word in said for word in words):
+            raise ValueError(
+                f"columns {text!r} hold text, which {name} does not take; put an encoder in front: "
+                "make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), "
+                f"{text!r}), remainder='passthrough'), ...), or leave the columns out"
+            ) from error
+        if gaps.any() and "nan" in said:
+            some = [names[j] for j in np.flatnonzero(gaps.any(axis=0))]
+            raise ValueError(
+                f"columns {some!r} have missing values (NaN), which {name} does not take; put an "
+                "imputer in front: make_pipeline(SimpleImputer(), ...), or leave the rows out"
+            ) from error
 
 
 def _holds_text(column: Any) -> bool:

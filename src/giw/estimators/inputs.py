@@ -190,17 +190,21 @@ def checked_tables(
 def _checked_table(X: Any, name: str, base: Any) -> Any:
     """Rows and columns, without dates that the base cannot take."""
     X = table_of(X, name)
-    if X.ndim != 2:
-        raise ValueError(
-            f"{name} must be a table of shape (n, d), got shape {X.shape}. Reshape your data: "
-            + (
-                f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
-                if X.ndim == 1
-                else f"{name}.reshape(len({name}), -1) makes each point a row"
-            )
-        )
+    check_rows_and_columns(X, name)
     refuse_dates(X, name, base)
     return X
+
+
+def check_rows_and_columns(X: Any, name: str) -> None:
+    """Two dimensions."""
+    if X.ndim == 2:
+        return
+    way = f"{name}.reshape(len({name}), -1) makes each point a row"
+    if X.ndim == 1:
+        way = f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
+    raise ValueError(
+        f"{name} must be a table of shape (n, d), got shape {X.shape}. Reshape your data: {way}"
+    )
 
 
 def refuse_dates(X: Any, name: str, estimator: Any) -> None:

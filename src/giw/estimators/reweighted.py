@@ -35,7 +35,7 @@ from giw.estimators.fitting import (
     binned_for,
     fit_weighted,
     predictions,
-    refuse_text,
+    refuse_columns,
     takes_any_unit,
     weight_keyword,
 )
@@ -162,7 +162,7 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
                     f"no validation data: {type(self).__name__} has nothing to adapt to and fits "
                     "plainly; pass X_val and y_val from the test distribution"
                 )
-                refuse_text(base, X)
+                refuse_columns(base, X)
                 return self._keep({"training": (fit_weighted(base, X, y, weight), 1.0, 1.0)})
             generator = as_generator(self.random_state)
             target = targets[0] if len(targets) == 1 else stacked(*targets)
@@ -264,7 +264,7 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
         n, m = len(y), len(X_val)
         rows = binned_for(base, stacked(X, X_val))
         self.val_rows_ = row_hashes(X_val)
-        refuse_text(base, rows)
+        refuse_columns(base, rows)
         try:
             plain = fit_weighted(base, rows_of(rows, np.arange(n)), y, weight)
         except Exception as error:  # in any way that a base may fail

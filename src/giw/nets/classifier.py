@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from giw.checks import as_array, callers_level, check_count
 from giw.estimators.inputs import (
+    check_rows_and_columns,
     check_splitter,
     class_labels,
     has_validation,
@@ -375,6 +376,7 @@ def as_net_input(
         if like is None:
             estimator.n_features_in_ = prod(shape[1:])
     else:
+        check_rows_and_columns(X, name)
         refuse_dates(X, name, estimator)
         X = in_order_of_fit(estimator, X) if like is not None else X
         try:
