@@ -187,7 +187,7 @@ class KnowsLimits:
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}")
         left: Any = getattr(self, "left_out_", None)
-        if left is None or left.mixed is None:
+        if left is None:
             raise ValueError(
                 "sets are made from left-out validation rows, and this model has none; fit it "
                 "with X_val and y_val"

@@ -64,7 +64,6 @@ from giw.estimators.stack import (
     leave_out,
     prior_rows,
     run_all,
-    settled,
 )
 from giw.support import SupportSplit, SupportSplitter
 from giw.threads import one_thread
@@ -298,22 +297,17 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
     ) -> Any:
         """Weights of the candidates, and fits of those that matter to all rows."""
         chosen = [c for c in candidates if left_out is None or c.name in left_out.names]
-        rows, classes = int(data.is_val.sum()), None if data.classes is None else len(data.classes)
-        # one row tells nothing; without any, both of the two candidates stay
-        unlike = float(rows == 0) if left_out is None else left_out.unlike
-        counts = prior_rows(chosen, unlike, rows, classes)
-        mixture = Mixture(counts / counts.sum(), np.ones(len(counts)))
         if left_out is None:
+            rows = int(data.is_val.sum())
             self._note(f"{rows} labelled validation rows cannot be left out and "
                        "judged: candidates keep the weights that they have without")  # fmt: skip
+            # one row tells nothing; without any, both of the two candidates stay
+            classes = None if data.classes is None else len(data.classes)
+            counts = prior_rows(chosen, float(rows == 0), rows, classes)
+            mixture = Mixture(counts / counts.sum(), np.ones(len(counts)))
         else:
             self._note(*left_out.notes)
-            data = replace(data, loss=left_out.judged)
-            y, weight = data.label[data.is_val], data.weight[data.is_val]
-            code = np.searchsorted(self.classes_, y) if is_classifier(self) else y
-            mixture = settled(counts, left_out.prediction, code, weight)
-            mixed = left_out.mixed_by_others(counts, code, weight)
-            left_out = replace(left_out, y=y, mixed=mixed)
+            data, mixture = replace(data, loss=left_out.judged), left_out.mixture
         if data.loss is not None:
             self.weight_ = weight_by_losses(data)
             data = replace(data, inside_weight=self.weight_)

@@ -286,10 +286,11 @@ def _known_classes() -> dict[str, Any]:
     from giw.estimators.candidates import Mapped
     from giw.estimators.fitting import CountedFromZero
     from giw.estimators.limits import Reference
-    from giw.estimators.stack import LeftOut
+    from giw.estimators.stack import LeftOut, Mixture
     from giw.tables.encoder import CategoryColumn, Encoder, NumberColumn
 
-    inner = (Mapped, CountedFromZero, LeftOut, Reference, Encoder, NumberColumn, CategoryColumn)
+    inner: list[Any] = [Mapped, CountedFromZero, LeftOut, Mixture, Reference]
+    inner += [Encoder, NumberColumn, CategoryColumn]
     found: dict[str, Any] = {kind.__name__: kind for kind in inner}
     rooms = [giw.weights, giw.support, giw.estimators]
     if importlib.util.find_spec("torch") is not None:

@@ -239,18 +239,10 @@ class LeftOut:
     judged: Vector | None  # (n + m,) losses under fits to training rows that have not seen the row
     fold: NDArray[np.int64]  # (m,)
     notes: tuple[str, ...]
-    unlike: float = 1.0  # evidence that the tables differ, 0 to 1
-    y: NDArray[Any] | None = None  # (m,) labels
-    mixed: Vector | None = None  # (m, c) or (m,) the stack, by weights without the fold
-
-    def mixed_by_others(self, counts: Vector, y: NDArray[Any], weight: Vector) -> Vector:
-        """The stack at left-out rows, by weights from the rows of other folds, (m, c) or (m,)."""
-        mixed = np.zeros_like(self.prediction[0])
-        for k in np.unique(self.fold):
-            mine, rest = self.fold == k, self.fold != k
-            found = settled(counts, self.prediction[:, rest], y[rest], weight[rest])
-            mixed[mine] = found.mix(self.prediction[:, mine])
-        return mixed
+    unlike: float  # evidence that the tables differ, 0 to 1
+    y: NDArray[Any]  # (m,) labels
+    mixed: Vector  # (m, c) or (m,) the stack, by weights without the fold
+    mixture: Mixture  # by all rows
 
 
 def leave_out(
@@ -310,7 +302,17 @@ def leave_out(
         raise ValueError("no candidate could be fitted: " + "; ".join(notes))
     prediction = np.stack([found[name][data.is_val] for name in kept])
     loss = np.stack([_loss(found[name], data)[data.is_val] for name in kept])
-    return LeftOut(tuple(kept), prediction, loss, judged, fold[n:], tuple(notes), unlike)
+    y, weight, fold = data.label[n:], data.weight[n:], fold[n:]
+    code = y if data.classes is None else np.searchsorted(data.classes, y)
+    classes = None if data.classes is None else len(data.classes)
+    counts = prior_rows([c for c in candidates if c.name in kept], unlike, m, classes)
+    mixed = np.zeros_like(prediction[0])
+    for k in range(folds):
+        mine, rest = fold == k, fold != k
+        others = settled(counts, prediction[:, rest], code[rest], weight[rest])
+        mixed[mine] = others.mix(prediction[:, mine])
+    return LeftOut(tuple(kept), prediction, loss, judged, fold, tuple(notes), unlike, y, mixed,
+                   settled(counts, prediction, code, weight))  # fmt: skip
 
 
 def run_all(

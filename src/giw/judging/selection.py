@@ -165,7 +165,7 @@ def left_out_losses(model: Reweighted, loss: Loss | None = None) -> dict[str, Ve
     None where nothing was left out.
     """
     left = getattr(model, "left_out_", None)
-    if left is None or left.mixed is None:
+    if left is None:
         return None
     found = {**dict(zip(left.names, left.prediction, strict=True)), "stack": left.mixed}
     if hasattr(model, "classes_"):
