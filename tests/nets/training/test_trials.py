@@ -99,14 +99,6 @@ def test_shared_pretraining_changes_nothing():
             assert torch.equal(second.module.state_dict()[name], p)
 
 
-def test_a_trial_does_not_feel_its_neighbours():
-    modules, datas = trials()
-    three = train_trials(GIW(), modules, datas, CONFIG, SEEDS)
-    two = train_trials(GIW(), modules[:2], datas[:2], CONFIG, SEEDS[:2])
-    for first, second in zip(two, three, strict=False):
-        assert_same(first, second)
-
-
 def test_trials_of_slightly_different_size_go_together():
     """As long as they take the same number of steps."""
     modules, datas = trials()[0][:2], [toy_tensors(n=120), toy_tensors(n=118)]
