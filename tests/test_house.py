@@ -19,6 +19,8 @@ MOST = {
     "tables": 1_310,
     "cli": 1_850,
     "support": 890,
+    "estimators": 2_685,
+    "judging": 730,
     "diagnosis": 2_705,
     "pages": 840,
     "paper": 3_400,
