@@ -44,7 +44,7 @@ def demo(
     from giw.pages.figures import save
     from giw.pages.page import write_page
     from giw.pages.progress import make_progress
-    from giw.pages.tables import in_one_sentence, markdown_sheet, text_sheet
+    from giw.pages.tables import markdown_sheet, text_sheet
     from giw.writing import write_whole
 
     with make_progress(shown=not (quiet or as_json), console=err_console()) as progress:
@@ -58,20 +58,12 @@ def demo(
     sheets = [sheet for section in page.sections for sheet in section.sheets]
     write_whole(out / "table.md", "\n".join(map(markdown_sheet, sheets)))
     path = write_page(page, out / "report.html")
-    return Told(
-        {
-            "page": str(path),
-            "seconds": round(seconds, 1),
-            "accuracy": digits.accuracy,
-            "tables": {n: {w: s.tolist() for w, s in of.items()} for n, of in tables.items()},
-        },
-        words := "\n".join(
-            [
-                *map(text_sheet, sheets),
-                page.answer,
-                in_one_sentence(digits.rows),
-                f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}",
-            ]
-        ),
-        brief=words,
-    )
+    place = f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}"
+    words = "\n".join([*map(text_sheet, sheets), page.answer, page.sections[1].text[0], place])
+    values = {
+        "page": str(path),
+        "seconds": round(seconds, 1),
+        "accuracy": digits.accuracy,
+        "tables": {n: {w: s.tolist() for w, s in of.items()} for n, of in tables.items()},
+    }
+    return Told(values, words, brief=words)

@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
-from giw.cli.example import STORIES, example_tables
+from giw.cli.example import example_tables
 from giw.estimators import ReweightedClassifier
 from giw.nets import methods
 from giw.nets.epochs import note_of
@@ -34,7 +34,6 @@ from giw.pages.tables import (
     MEANING,
     Entry,
     Group,
-    Row,
     Sheet,
     in_one_sentence,
     rows_sheet,
@@ -81,7 +80,8 @@ def compare_tables(
     task = progress.add_task("tables", total=draws * len(SHOWN) * 6, note="")
     found: dict[str, dict[str, NDArray[np.float64]]] = {}
     for name in SHOWN:
-        label, tables = STORIES[name].label, example_tables(name)
+        tables = example_tables(name)
+        label = tables["train"].columns[-1]
         y = tables["train"].pop(label)
         target = pd.concat([tables["val"], tables["new"]], ignore_index=True)
         m, scores = len(tables["val"]), found.setdefault(name, {})
@@ -178,11 +178,6 @@ class Digits:
     wrong: float  # share of validation points that GIW's split calls what they are not
     images: Mapping[str, NDArray[Any]]  # of the first trial: rows of pictures
 
-    @property
-    def rows(self) -> list[Row]:
-        """Means, and what can be told apart."""
-        return summarize(self.accuracy)
-
 
 def demo_arrays(rng: np.random.Generator) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
     """Digits 0 to 3 to train on, two of each digit to validate, 40 % of each digit to test.
@@ -237,7 +232,7 @@ def compare_digits(trials: int, seed: int, progress: Progress) -> Digits:
 
 def digits_section(digits: Digits) -> Section:
     """The part of the page that shows them."""
-    rows = digits.rows
+    rows = summarize(digits.accuracy)
     text = [
         in_one_sentence(rows),
         "Handwritten digits (scikit-learn's 1,797, 8 × 8 pixels) are sorted into odd and even. The "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import shlex
-from dataclasses import dataclass
 from importlib import resources
 from io import BytesIO
 from pathlib import Path
@@ -18,40 +17,26 @@ from giw.writing import write_whole
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
-@dataclass(frozen=True)
-class Story:
-    """What an example shows."""
-
-    text: str
-    label: str
-
-
 STORIES = {
-    "new-category": Story(
+    "new-category": (
         "An airline that training never saw. Flights from New York: is the aircraft a large one? "
-        "Training has no flight of United.",
-        "large",
+        "Training has no flight of United."
     ),
-    "noisy-labels": Story(
+    "noisy-labels": (
         "Wrong training labels. Breast tumours: benign or malignant? Three in ten training labels "
-        "were exchanged at random; validation labels are right.",
-        "finding",
+        "were exchanged at random; validation labels are right."
     ),
-    "class-mix": Story(
+    "class-mix": (
         "Other class shares. Breast tumours: benign or malignant? A tenth of training is malignant "
-        "and more than half of validation.",
-        "finding",
+        "and more than half of validation."
     ),
-    "time-drift": Story(
+    "time-drift": (
         "Another season. Flights from New York: more than 15 minutes late? Training is June and "
-        "July, validation September to November.",
-        "late",
+        "July, validation September to November."
     ),
-    "no-shift": Story(
+    "no-shift": (
         "No difference. Breast tumours: benign or malignant? All rows come from one table at "
-        "random.",
-        "finding",
+        "random."
     ),
 }
 
@@ -77,12 +62,11 @@ def example(
     Exit code 0 when the files are written, 2 for a mistake in the command.
     """
     if name is None:
-        listed = "\n".join(f"{known}\n  {story.text}" for known, story in STORIES.items())
-        stories = {known: story.text for known, story in STORIES.items()}
-        return Told(stories, words := f"{listed}\n\nNext:\n  giw example NAME", brief=words)
+        listed = "\n".join(f"{known}\n  {text}" for known, text in STORIES.items())
+        return Told(dict(STORIES), words := f"{listed}\n\nNext:\n  giw example NAME", brief=words)
     if name not in STORIES:
         raise ValueError(f"{name!r} is none of {', '.join(STORIES)}")
-    folder, label = Path(name) if out is None else out, STORIES[name].label
+    folder = Path(name) if out is None else out
     check_writable(folder / "train.csv", "--out", ".csv")
     tables = {folder / f"{part}.csv": table for part, table in example_tables(name).items()}
     texts = {path: table.to_csv(index=False) for path, table in tables.items()}
@@ -92,6 +76,7 @@ def example(
     for path, content in texts.items():
         write_whole(path, content)
     train, val, _ = map(str, texts)
+    label = next(iter(tables.values())).columns[-1]
     commands = [
         shlex.join(["giw", "diagnose", train, val, "--label", label]),
         shlex.join(["giw", "fit", train, val, "--label", label, "-o", str(folder / "model")]),
@@ -100,11 +85,11 @@ def example(
     sizes = ", ".join(f"{path} {n:,}" for path, n in rows.items())
     following = "\n".join(f"  {command}" for command in commands)
     values = {"files": rows, "label": label, "next_commands": commands}
-    return Told(values, f"{STORIES[name].text}\nRows: {sizes}.\n\nNext:\n{following}")
+    return Told(values, f"{STORIES[name]}\nRows: {sizes}.\n\nNext:\n{following}")
 
 
 def example_tables(name: str) -> dict[str, DataFrame]:
-    """Tables "train", "val" and "new" of an example; the same ones at every call."""
+    """Tables "train", "val" and "new" of an example, the label last; the same at every call."""
     import numpy as np
 
     # with 0 the validation tumours of class-mix differ from the others by chance, at p = 0.0003
