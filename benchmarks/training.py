@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from giw.nets.kernels.precision import Precision
+from giw.nets.kernels.devices import Precision
 from giw.nets.methods import GIW, METHODS, TrainOnly
 from giw.nets.models import LeNet5, build
 from giw.nets.training import (

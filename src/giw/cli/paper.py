@@ -93,7 +93,7 @@ def run(
     Exit code 0 when all is done, 1 if a run failed, 2 for a mistake in the command, 130 after
     Ctrl-C.
     """
-    from giw.nets.devices import as_device
+    from giw.nets.kernels.devices import as_device
     from giw.paper import parallel
     from giw.paper.plan import fill_in, plan
     from giw.paper.progress import follow, look_ahead

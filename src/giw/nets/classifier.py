@@ -31,8 +31,8 @@ from giw.estimators.inputs import (
     table_of,
 )
 from giw.estimators.saving import SavesToFolder
-from giw.nets.devices import LARGE, as_device, default_group, shared_seed, threads_for
 from giw.nets.epochs import training_bar
+from giw.nets.kernels.devices import LARGE, as_device, default_group, shared_seed, threads_for
 from giw.nets.methods import METHODS, method_named
 from giw.nets.models import holds_embedding, net_for
 from giw.nets.stack import RIVALS, Trainings, fit_stack, logits_of

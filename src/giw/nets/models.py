@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from giw.checks import as_generator
-from giw.nets.devices import seeded_stream
 from giw.nets.images import resize_images
+from giw.nets.kernels.devices import seeded_stream
 
 RandomState = int | np.random.Generator | None
 SMALL_SIDE = 16  # below this, two convolutions of 5 × 5 leave nothing to pool

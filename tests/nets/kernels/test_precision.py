@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from giw.nets.kernels.precision import FULL, Precision, precision_for
+from giw.nets.kernels.devices import FULL, Precision, precision_for
 from giw.nets.methods import Pooled
 from giw.nets.models import LeNet5, ResNet18, initialised
 from giw.nets.training import FunctionalNet, Tensors, TrainingConfig, train

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giw.nets.devices import seeded_stream
 from giw.nets.images import Augmentation
+from giw.nets.kernels.devices import seeded_stream
 from giw.nets.training.step import BatchStream, epoch_batches, hold_out
 
 

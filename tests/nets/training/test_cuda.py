@@ -10,8 +10,8 @@ from tests.nets.training.toy import toy_net, toy_tensors
 from torch.func import grad, vmap
 
 from giw.nets.images import Augmentation
+from giw.nets.kernels.devices import precision_for
 from giw.nets.kernels.patches import best_of_four, cut_patches
-from giw.nets.kernels.precision import precision_for
 from giw.nets.kernels.products import by_products
 from giw.nets.methods import GIW, METHODS
 from giw.nets.models import LeNet5, ResNet18, initialised

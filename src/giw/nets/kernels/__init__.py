@@ -1,1 +1,1 @@
-"""Everything that is Triton, CUDA graphs or TF32, behind plain functions."""
+"""Everything that is Triton, CUDA graphs or TF32, and where nets compute, by plain functions."""

@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 from giw.checks import check_count, check_positive
 from giw.nets.images import Augmentation
-from giw.nets.kernels.precision import FULL, PRECISIONS, Precision
+from giw.nets.kernels.devices import FULL, PRECISIONS, Precision
 from giw.nets.models import as_input
 from giw.support import SupportSplit
 
@@ -158,7 +158,7 @@ class TrainingConfig:
     test_last : int or None, default=None
         Test in so many last epochs only; None tests after every epoch.
     precision : {"auto", "float32", "bfloat16"}, default="auto"
-        In which numbers nets compute; see :func:`giw.nets.kernels.precision.precision_for`.
+        In which numbers nets compute; see :func:`giw.nets.kernels.devices.precision_for`.
     cuda_graph : bool, default=True
         On CUDA, record a step once and replay it. A method or net that must look at values on
         the host needs False.

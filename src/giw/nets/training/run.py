@@ -15,8 +15,13 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from giw.nets.devices import LARGE, first_says, seeded_stream, threads_for
-from giw.nets.kernels.precision import precision_for
+from giw.nets.kernels.devices import (
+    LARGE,
+    first_says,
+    precision_for,
+    seeded_stream,
+    threads_for,
+)
 from giw.nets.kernels.products import by_products
 from giw.nets.models import as_input
 from giw.nets.training.checkpoint import (

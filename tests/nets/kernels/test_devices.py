@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_info
 from torch import nn
 
 import giw
-from giw.nets.devices import as_device, threads_for
+from giw.nets.kernels.devices import as_device, threads_for
 
 
 def threads():
