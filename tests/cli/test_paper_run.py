@@ -127,7 +127,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(parallel, "run_job", interrupt)
     done = run(tmp_path)
     assert done.exit_code == 130
-    assert "stopped by Ctrl-C; run the same command again\n" in done.output
+    assert "finished runs are kept; run the same command again to go on" in done.output
 
 
 def test_missing_data_are_one_line(tmp_path, monkeypatch):

@@ -128,7 +128,10 @@ def run(
     if view.seconds_left(0.0) > LONG and view.jobs and not yes:
         _ask()
     stream = parallel.run_jobs(view.jobs, place, engine=engine, processes=processes)
-    follow(view, stream, err_console(), quiet=silent)
+    try:
+        follow(view, stream, err_console(), quiet=silent)
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(str(error) or "stopped; finished runs are kept") from error
     left = sum(not store.has(one) for job in view.jobs for one in job.runs)
     more = f"; {left} not done: they failed, or another process has them" if left else ""
     counts = {"folder": str(out), "runs": len(runs), "written": view.written, "not_done": left}
