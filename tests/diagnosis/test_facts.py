@@ -114,6 +114,15 @@ def test_a_class_that_training_lacks_comes_first():
     assert found[0].text == "Label 'c' is in 25 of 50 validation rows and in no training row."
 
 
+def test_a_new_class_is_one_question_and_a_new_category_one_of_as_many_as_there_are_columns():
+    """Three of 200 + 50 rows are all among the 50 with a chance of 0.0076."""
+    y, y_val = np.array(["a", "b"] * 100), np.array(["c"] * 3 + ["a"] * 47)
+    codes = {f"c{j}": (text(["u", "v"] * 100), text(["u", "v"] * 25)) for j in range(20)}
+    found = facts(*tables(town=put("Lima", (0, 1, 2)), **codes), y, y_val)
+    assert [(f.kind, f.found) for f in found] == [("new class", True), ("new category", False)]
+    assert found[0].p_value == pytest.approx(all_by_chance(3, 200, 50), rel=1e-6)
+
+
 @pytest.mark.parametrize("power", [-3, -2, -1, 1, 2, 3])
 def test_another_unit_is_told_by_its_factor(power):
     (fact,) = facts(*tables(age=lambda age: age * 10.0**power))
