@@ -130,7 +130,7 @@ class GIWObjective:
         A process has n of the batch's N points, so its mean makes up n / N of the batch's; of R
         processes the mean is taken, hence :math:`R n / N`: one where all parts have equal size.
         """
-        # one number per point and loss: gathering them costs next to nothing beside gradients
+        # numbers for each point: next to nothing beside the gradients that are sent anyway
         ranks, rank = dist.get_world_size(group), dist.get_rank(group)
         parts: list[Any] = [None] * ranks
         dist.all_gather_object(parts, [z.detach().cpu() for z in rows], group=group)

@@ -12,9 +12,9 @@ import signal
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,8 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from giw.nets.training.protocol import Method, Params, TrainingConfig
-from giw.nets.training.step import Tensors
+from giw.nets.training.protocol import Params
 from giw.support import SupportSplit
 from giw.writing import write_whole
 
@@ -140,19 +139,6 @@ def _checksum_of(tensors: Params, text: str) -> int:
         total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
         total = zlib.crc32(tensor.contiguous().flatten().view(torch.uint8).numpy().data, total)
     return total
-
-
-def run_identity(
-    method: Method, config: TrainingConfig, datas: Sequence[Tensors], random_states: Sequence[int]
-) -> dict[str, Any]:
-    """What makes two runs the same run."""
-    described = repr(method)
-    return {
-        "method": method.name if " at 0x" in described else described,
-        "random_states": list(random_states),
-        "data": [data.checksum for data in datas],
-        **asdict(config),
-    }
 
 
 def split_parts(split: SupportSplit) -> tuple[Params, dict[str, float]]:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import torch
@@ -23,14 +23,12 @@ from giw.nets.kernels.devices import (
     threads_for,
 )
 from giw.nets.kernels.products import by_products
-from giw.nets.models import as_input
 from giw.nets.training.checkpoint import (
     Checkpoint,
     Interrupted,
     Saved,
     UnusableCheckpoint,
     asked_to_stop,
-    run_identity,
     split_from_parts,
     split_parts,
     stop_by_interrupt,
@@ -341,7 +339,13 @@ class Run:
         """Save the run between epochs, and take up what was saved; nothing without a path."""
         if path is None:
             return
-        identity = run_identity(method, self.config, self.datas, self.seeds)
+        described = repr(method)
+        identity = {
+            "method": method.name if " at 0x" in described else described,
+            "random_states": list(self.seeds),
+            "data": [data.checksum for data in self.datas],
+            **asdict(self.config),
+        }
         self.store = Checkpoint(path, identity, seconds)
         found: tuple[Saved | None, str] = None, ""
         if self.rank == 0:
@@ -444,7 +448,9 @@ class Run:
             dist.all_reduce(asked, op=dist.ReduceOp.MAX, group=self.ranks)
             stop = bool(asked)
         if self.store and self.rank == 0 and (stop or self.store.due(epoch, phase.epochs)):
-            tensors = phase.descent.snapshot() | {"random": _random_state(self.device)}
+            tensors = phase.descent.snapshot() | {"random": {"cpu": torch.random.get_rng_state()}}
+            if self.device.type == "cuda":
+                tensors["random"]["cuda"] = torch.cuda.get_rng_state(self.device)
             tensors |= {f"stream {t}": state for t, state in enumerate(read)}
             parts = [None if split is None else split_parts(split) for split in phase.splits]
             tensors |= {f"split {t}": part[0] for t, part in enumerate(parts) if part}
@@ -592,7 +598,7 @@ class Run:
 
 def plain_loss(net: Net, params: Params, state: State, batch: Batch) -> StepLoss:
     """Mean training loss: what pretraining descends."""
-    return sample_losses(net(params, as_input(batch.x)), batch.y).mean(), state, {}
+    return sample_losses(net(params, batch.x), batch.y).mean(), state, {}
 
 
 def check_shardable(module: nn.Module, method: Method) -> None:
@@ -612,10 +618,3 @@ def check_shardable(module: nn.Module, method: Method) -> None:
             f"method {method.name!r} takes gradients inside of a step, and each process has those "
             "of some rows only; train in one process"
         )
-
-
-def _random_state(device: torch.device) -> Params:
-    state = {"cpu": torch.random.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
