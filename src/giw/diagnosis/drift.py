@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from giw.diagnosis.findings import Finding, a_test, counted, holm, p_in_words, percent, short
-from giw.diagnosis.share import binomial_interval
 from giw.diagnosis.shift_tests import FEWEST, features_test, largest_gaps, outside_test, together
 from giw.estimators.limits import Reference
+from giw.judging.risk import binomial_interval
 from giw.support import conformal_p, nearest
 from giw.tables import as_table
 

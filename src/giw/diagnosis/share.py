@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 from sklearn.cluster import KMeans
 
+from giw.judging.risk import binomial_interval
 from giw.support import SupportSplit
 from giw.support.scores import on_host
 
@@ -102,14 +102,6 @@ def support_share(
     # tied, as where few values differ, are larger than evenly spread ones, and low with them
     low = min(low, binomial_interval(m - listed, m, tail)[0])
     return SupportShare(share, (min(low, share, high), max(high, share)))
-
-
-def binomial_interval(count: int, m: int, tail: float = 0.025) -> tuple[float, float]:
-    """Clopper and Pearson's exact interval with so much probability left out on either side."""
-    if not m:
-        return 0.0, 1.0
-    low = float(beta.ppf(tail, count, m - count + 1)) if count else 0.0
-    return low, float(beta.ppf(1 - tail, count + 1, m - count)) if count < m else 1.0
 
 
 def outside_list(split: SupportSplit, fdr: float = 0.1) -> np.ndarray:

@@ -122,11 +122,8 @@ def risk_from_losses(
         raise ValueError(f"need at least two validation points for an interval, got {m}")
     mean, level = float(np.mean(val_loss)), 0.5 + confidence / 2
     if np.isin(val_loss, (0.0, 1.0)).all():
-        right, tail = float(np.sum(val_loss)), 1 - level
-        interval = (
-            float(beta.ppf(tail, right, m - right + 1)) if right else 0.0,
-            float(beta.isf(tail, right + 1, m - right)) if right < m else 1.0,
-        )
+        right = float(np.sum(val_loss))
+        interval = binomial_interval(right, m, 1 - level)
         smoothed = (right + 2) / (m + 4)  # ten of ten right is no variance of zero
         spread = smoothed * (1 - smoothed)
     else:
@@ -134,6 +131,14 @@ def risk_from_losses(
         half = float(t.ppf(level, m - 1) * np.sqrt(spread / m))
         interval = mean - half, mean + half
     return RiskEstimate(mean, interval, confidence, metric, m, spread)
+
+
+def binomial_interval(count: float, m: int, tail: float = 0.025) -> tuple[float, float]:
+    """Clopper and Pearson's exact interval with so much probability left out on either side."""
+    if not m:
+        return 0.0, 1.0
+    low = float(beta.ppf(tail, count, m - count + 1)) if count else 0.0
+    return low, float(beta.isf(tail, count + 1, m - count)) if count < m else 1.0
 
 
 def estimate_risk(
