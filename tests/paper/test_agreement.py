@@ -53,9 +53,9 @@ def test_each_cell_is_reproduced_or_has_one_sentence_of_why():
         ("reweight", "", [0.5, 0.6]),
     )
     assert rows["GIW"][1:] == [
-        *("95.00 ± 0.71", "published, authors, 100 epochs, 0.1.0", "reproduced")
+        *("95.00 ± 0.71", "published, authors, 100 epochs, 2 trials, 0.1.0", "reproduced")
     ]
-    assert rows["Val-only"][2:] == ["one_step, authors, 100 epochs, 0.1.0", "reproduced"]
+    assert rows["Val-only"][2:] == ["one_step, authors, 100 epochs, 2 trials, 0.1.0", "reproduced"]
     assert rows["DIW"][-1].endswith("solver of the weights; not run at this version")
     assert rows["Reweight"][-1] == "not explained; not run at this version"
     assert rows["DANN"][1:] == ["–", "–", "not run"]

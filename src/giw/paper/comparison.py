@@ -9,7 +9,7 @@ from scipy import stats
 
 import giw
 from giw.pages.style import name_of
-from giw.pages.tables import LEVEL, NONE, Entry, Group, Row, Sheet
+from giw.pages.tables import LEVEL, NONE, Entry, Group, Row, Sheet, entries
 from giw.paper.frame import COLUMNS, PLACES, Experiment, Key, Place
 from giw.paper.plan import PROTOCOLS
 from giw.paper.printed import PaperFigure, paper_accuracy
@@ -65,10 +65,11 @@ def cells_sheet(experiments: Sequence[Experiment]) -> Sheet:
             if paper is None:
                 continue
             found = candidates(experiments, place, method)
-            best = min(found, key=lambda f: abs(100 * f[2].mean - paper.mean), default=None)
-            line = [Entry(name_of(method)), Entry(str(paper))]
-            line += [NONE, NONE] if best is None else _ours(*best)
-            lines.append([*line, Entry(verdict(place, method, paper, found))])
+            agreeing = [one for one in found if reproduced(one[2], paper)] or found
+            best = min(agreeing, key=lambda f: abs(100 * f[2].mean - paper.mean), default=None)
+            ours = _ours(*best) if best else [NONE, NONE]
+            said = Entry(verdict(place, method, paper, found))
+            lines.append([*entries(name_of(method), str(paper)), *ours, said])
         groups.append(Group(place.name, lines))
     return Sheet(
         name="cells",
@@ -79,7 +80,7 @@ def cells_sheet(experiments: Sequence[Experiment]) -> Sheet:
             reproduced_sentence(experiments),
             f"Reproduced: a run of {LONG} epochs or more under any protocol lies within {WITHIN:g} "
             "points of the paper's mean and is not told apart from it (Welch, 5 %), or lies within "
-            "1 point. The nearest of several runs stands here, which favours agreement. A verdict "
+            "1 point; few trials tell little apart. The nearest of these stands here. A verdict "
             "names what is known to differ from the paper; that it is the cause is shown for none.",
         ],
         align="lrrll",
@@ -87,11 +88,10 @@ def cells_sheet(experiments: Sequence[Experiment]) -> Sheet:
 
 
 def _ours(experiment: Experiment, key: Key, row: Row) -> list[Entry]:
-    versions = sorted(set(experiment.cells[key].version))
-    name = "" if not key.method.endswith("_published") else "published, "
-    variant = f"{key.variant}, " if key.variant else ""
-    words = f"{name}{variant}{key.protocol}, {experiment.epochs} epochs, {', '.join(versions)}"
-    return [Entry(row.accuracy(2)), Entry(words)]
+    words = ["published"] * key.method.endswith("_published") + [key.variant, key.protocol]
+    words += [f"{experiment.epochs} epochs", f"{row.n} trials" if row.n < PAPER_TRIALS else ""]
+    words += sorted(set(experiment.cells[key].version))
+    return entries(row.accuracy(2), ", ".join(filter(None, words)))
 
 
 def verdict(place: Place, method: str, paper: PaperFigure, found: Sequence[_Found]) -> str:
