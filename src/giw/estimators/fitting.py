@@ -104,10 +104,10 @@ def refuse_columns(estimator: BaseEstimator, X: Any) -> None:
     names = list(X.columns) if is_frame(X) else [f"x{j}" for j in range(X.shape[1])]
     text = [name for name in names if is_frame(X) and _holds_text(X[name])]
     gaps = np.asarray(pd.isna(X))
-    first = np.argsort(~gaps.any(axis=1), kind="stable")[:50]  # rows with missing values
-    half = np.arange(len(first)) % 2
     if not text and not gaps.any():
         return
+    first = np.argsort(~gaps.any(axis=1), kind="stable")[:50]  # rows with missing values
+    half = np.arange(len(first)) % 2
     try:
         y = half if is_classifier(estimator) else half.astype(float)
         clone(estimator).fit(rows_of(X, first), y)
