@@ -16,6 +16,7 @@ from giw.nets.models import LeNet5, initialised
 from giw.nets.training import Tensors, TrainingConfig, sample_losses, train, train_trials
 from giw.objective import dynamic_kmm
 
+GPU = torch.device("cuda")
 CONFIG = TrainingConfig(
     epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=1e-3, precision="float32"
 )
@@ -33,8 +34,8 @@ def weights() -> bool:
     generator = torch.Generator().manual_seed(0)
     x, v = torch.rand(3, 200, generator=generator) ** 3, torch.rand(3, 20, generator=generator)
     member = torch.rand(3, 20, generator=generator)
-    stacked = vmap(dynamic_kmm)(x.cuda(), v.cuda(), member.cuda())
-    return told("weights", stacked, dynamic_kmm(x, v, member), 2e-3)
+    stacked = vmap(dynamic_kmm)(x.to(GPU), v.to(GPU), member.to(GPU))
+    return told("weights", stacked, vmap(dynamic_kmm)(x, v, member), 2e-3)
 
 
 def gradients() -> bool:
@@ -42,10 +43,12 @@ def gradients() -> bool:
     net = initialised(lambda: LeNet5(3), 0)
     x, y = torch.rand(8, 1, 32, 32), torch.arange(8) % 3
     expected = torch.autograd.grad(sample_losses(net(x), y).sum(), list(net.parameters()))
-    form = by_products(net).cuda()
+    form = by_products(net).to(GPU)
 
     def loss(params: dict[str, Tensor]) -> Tensor:
-        return sample_losses(torch.func.functional_call(form, params, (x.cuda(),)), y.cuda()).sum()
+        return sample_losses(
+            torch.func.functional_call(form, params, (x.to(GPU),)), y.to(GPU)
+        ).sum()
 
     found = grad(loss)({name: p.detach() for name, p in form.named_parameters()})
     return all(told(f"gradient of {name}", g, e, 1e-3 * float(e.abs().max()) + 1e-5)
@@ -60,13 +63,13 @@ def methods() -> bool:
         for n in (64, 9, 32)
         for part in (rng.random((n, 1, 32, 32), np.float32), rng.integers(0, 2, n))
     ]
-    data, gpu = Tensors(*parts), Tensors(*(part.cuda() for part in parts))
+    data, gpu = Tensors(*parts), Tensors(*(part.to(GPU) for part in parts))
     net = initialised(lambda: LeNet5(2), 0)
     fine = True
     for name, make in METHODS.items():
         on_cpu = train(make(), net, data, CONFIG).history["loss"]
-        alone = train(make(), net.cuda(), gpu, CONFIG).history["loss"]
-        beside = train_trials(make(), [net.cuda()] * 2, [gpu] * 2, CONFIG, [0, 0])
+        alone = train(make(), net.to(GPU), gpu, CONFIG).history["loss"]
+        beside = train_trials(make(), [net.to(GPU)] * 2, [gpu] * 2, CONFIG, [0, 0])
         for title, found in (("alone", alone), ("side by side", beside[0].history["loss"])):
             fine &= told(f"{name} {title}", torch.tensor(found), torch.tensor(on_cpu), 2e-2)
         net = net.cpu()

@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
+GPU = torch.device("cuda")
 CONFIG = TrainingConfig(
     epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.01, precision="float32"
 )
@@ -31,7 +32,8 @@ by_name = pytest.mark.parametrize(
 
 
 def on_gpu(data):
-    return Tensors(*(part.cuda() for part in vars(data).values()))
+    tensors = {k: v.to(GPU) for k, v in vars(data).items() if isinstance(v, torch.Tensor)}
+    return Tensors(**tensors)
 
 
 @pytest.mark.parametrize("bandwidth", ["cross", "median", "paper", 0.5])
@@ -41,7 +43,7 @@ def test_fused_weights_are_those_of_the_chain(scale, bandwidth):
     losses = scale * torch.rand(256, generator=generator).pow(3)
     val, member = scale * torch.rand(20, generator=generator), torch.rand(20, generator=generator)
     chain = dynamic_kmm(losses, val, member, bandwidth=bandwidth)
-    fused = dynamic_kmm(losses.cuda(), val.cuda(), member.cuda(), bandwidth=bandwidth)
+    fused = dynamic_kmm(losses.to(GPU), val.to(GPU), member.to(GPU), bandwidth=bandwidth)
     torch.testing.assert_close(fused.cpu(), chain, rtol=2e-3, atol=2e-3)
 
 
@@ -51,8 +53,9 @@ def test_fused_weights_of_stacked_trials_of_any_size(n):
     x, v = torch.rand(3, n, generator=generator).square(), torch.rand(3, 7, generator=generator)
     member = torch.tensor([[1.0] * 7, [0.0] * 7, [1, 0, 1, 0, 1, 0, 0.5]])
     x[2] = 1.5
-    stacked = vmap(dynamic_kmm)(x.cuda(), v.cuda(), member.cuda())
-    torch.testing.assert_close(stacked.cpu(), dynamic_kmm(x, v, member), rtol=2e-3, atol=2e-3)
+    stacked = vmap(dynamic_kmm)(x.to(GPU), v.to(GPU), member.to(GPU))
+    expected = vmap(dynamic_kmm)(x, v, member)
+    torch.testing.assert_close(stacked.cpu(), expected, rtol=2e-3, atol=2e-3)
 
 
 def test_an_epoch_may_be_shorter_than_the_trial_runs_of_a_recording():
@@ -70,7 +73,7 @@ def test_patches_and_their_gradients_are_those_of_torch(k):
         return cut_patches(z, k).pow(3).sum()
 
     for first in (curve, lambda z: grad(curve)(z).pow(2).sum()):
-        found, expected = vmap(grad(first))(x.cuda()), vmap(grad(first))(x)
+        found, expected = vmap(grad(first))(x.to(GPU)), vmap(grad(first))(x)
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-3)
 
 
@@ -81,21 +84,21 @@ def test_best_of_four_and_its_gradients_are_those_of_torch():
         return best_of_four(z).pow(3).sum()
 
     for first in (curve, lambda z: grad(curve)(z).pow(2).sum()):
-        found, expected = vmap(grad(first))(x.cuda()), vmap(grad(first))(x)
+        found, expected = vmap(grad(first))(x.to(GPU)), vmap(grad(first))(x)
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 @by_name
 def test_a_replayed_graph_is_the_run_without_one(method):
     data = on_gpu(toy_tensors())
-    captured = train(method, toy_net().cuda(), data, CONFIG)
-    eager = train(method, toy_net().cuda(), data, replace(CONFIG, cuda_graph=False))
+    captured = train(method, toy_net().to(GPU), data, CONFIG)
+    eager = train(method, toy_net().to(GPU), data, replace(CONFIG, cuda_graph=False))
     assert_same(captured, eager)
 
 
 @by_name
 def test_trials_side_by_side_end_where_each_ends_alone(method):
-    modules = [toy_net(seed).cuda() for seed in SEEDS]
+    modules = [toy_net(seed).to(GPU) for seed in SEEDS]
     datas = [on_gpu(toy_tensors(seed=seed)) for seed in SEEDS]
     together = train_trials(method, modules, datas, CONFIG, SEEDS)
     for t, seed in enumerate(SEEDS):
@@ -109,7 +112,7 @@ def test_the_gpu_ends_where_the_cpu_ends(augmentation):
     config = replace(CONFIG, augmentation=augmentation, learning_rate=5e-4)
     modules, datas = [tiny_lenet(seed) for seed in SEEDS], [tiny_images(seed) for seed in SEEDS]
     together = train_trials(
-        GIW(), [m.cuda() for m in modules], [on_gpu(data) for data in datas], config, SEEDS
+        GIW(), [m.to(GPU) for m in modules], [on_gpu(data) for data in datas], config, SEEDS
     )
     for t, seed in enumerate(SEEDS):
         alone = train(GIW(), tiny_lenet(seed), datas[t], config, random_state=seed)
@@ -124,9 +127,9 @@ def test_the_gpu_ends_where_the_cpu_ends(augmentation):
 def lenet_gradients(precision):
     """Of a mean square output: by products on the GPU, and in float64."""
     module, x = initialised(lambda: LeNet5(10, channels=3), 0), torch.rand(36, 3, 32, 32)
-    twin = by_products(module.cuda())
-    with precision_for(precision, twin, torch.device("cuda")).products():
-        loss = twin(x.cuda()).square().mean()
+    twin = by_products(module.to(GPU))
+    with precision_for(precision, twin, GPU).products():
+        loss = twin(x.to(GPU)).square().mean()
         found = torch.autograd.grad(loss, list(twin.parameters()))
     exact = module.cpu().double()
     expected = torch.autograd.grad(exact(x.double()).square().mean(), list(exact.parameters()))
@@ -144,9 +147,9 @@ def test_products_keep_the_bits_of_their_format(precision, error):
 def test_meta_gradients_go_through_the_product_form(precision, error):
     """Gradients of gradients, as Reweight and MW-Net take them."""
     module, x = tiny_lenet(0).double(), torch.rand(4, 1, 32, 32, dtype=torch.float64)
-    twin = by_products(module).float().cuda()
+    twin = by_products(module).float().to(GPU)
     found = []
-    for net, images in ((module, x), (twin, x.float().cuda())):
+    for net, images in ((module, x), (twin, x.float().to(GPU))):
         params = list(net.parameters())
         with precision_for(precision, net, images.device).products():
             first = torch.autograd.grad(net(images).square().sum(), params, create_graph=True)
@@ -156,10 +159,11 @@ def test_meta_gradients_go_through_the_product_form(precision, error):
 
 
 def test_resnet_trains_in_bfloat16_and_keeps_its_statistics():
-    data = tiny_images(0)
-    big = [p.repeat(1, 3, 2, 2).cuda() if p.ndim == 4 else p.cuda() for p in vars(data).values()]
-    module = initialised(lambda: ResNet18(2), 0).cuda()
-    record = train(GIW(), module, Tensors(*big), replace(CONFIG, precision="auto", epochs=2))
+    data = on_gpu(tiny_images(0))
+    big = {f"x_{k}": getattr(data, f"x_{k}").repeat(1, 3, 2, 2) for k in ("train", "val", "test")}
+    module = initialised(lambda: ResNet18(2), 0).to(GPU)
+    config = replace(CONFIG, precision="auto", epochs=2)
+    record = train(GIW(), module, replace(data, **big), config)
     assert np.isfinite(record.history["loss"]).all()
     assert int(record.module.norm.num_batches_tracked) == 2 * 5 + 2 * 7
     assert all(p.dtype == torch.float32 for p in record.module.parameters())
@@ -167,12 +171,12 @@ def test_resnet_trains_in_bfloat16_and_keeps_its_statistics():
 
 def test_a_stopped_run_is_taken_up_again(tmp_path):
     data, file = on_gpu(toy_tensors()), tmp_path / "run"
-    whole = train(GIW(), toy_net().cuda(), data, CONFIG)
+    whole = train(GIW(), toy_net().to(GPU), data, CONFIG)
 
     def stop(phase, epoch, values):
         if (phase, epoch) == ("train", 0):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(GIW(), toy_net().cuda(), data, CONFIG, checkpoint=file, on_epoch=stop)
-    assert_same(train(GIW(), toy_net().cuda(), data, CONFIG, checkpoint=file), whole)
+        train(GIW(), toy_net().to(GPU), data, CONFIG, checkpoint=file, on_epoch=stop)
+    assert_same(train(GIW(), toy_net().to(GPU), data, CONFIG, checkpoint=file), whole)
