@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,7 @@ class Told:
     notes: Sequence[str] = ()
     code: int = 0
 
-    def tell(self, heard: Sequence[str], *, as_json: bool, quiet: bool) -> None:
+    def tell(self, heard: Iterable[str], *, as_json: bool, quiet: bool) -> None:
         """Print it, with warnings as further notes, and leave with its exit code."""
         values, notes = self.values, [*self.notes, *heard]
         if as_json:
@@ -121,12 +121,26 @@ class Command(TyperCommand):
             stop(spelled(ctx), f"{told}; see {spelled(ctx)} --help", WRONG)
 
     def invoke(self, ctx: Any) -> None:
-        """Do the work and tell what it found."""
-        with one_line_errors(spelled(ctx)):
+        """Do the work and tell what it found, or in one line why not, with an exit code."""
+        command = spelled(ctx)
+        try:
             with heard_warnings() as heard:
                 told = super().invoke(ctx)
             if told is not None:
                 told.tell(heard, as_json=ctx.params["as_json"], quiet=ctx.params["quiet"])
+        except KeyboardInterrupt as error:
+            again = "run the same command again"
+            saved = str(error)  # by training
+            said = f"{saved}; {again} to go on" if saved else f"stopped by Ctrl-C; {again}"
+            stop(command, said, STOPPED)
+        except (typer.Exit, typer.Abort):  # both are kinds of RuntimeError
+            raise
+        except (ValueError, ImportError, FileNotFoundError, IsADirectoryError) as error:
+            if isinstance(error, ImportError) and error.name in ("torch", "safetensors"):
+                stop(command, "this needs torch: pip install 'giw[torch]'", WRONG)
+            stop(command, str(error), WRONG)
+        except (RuntimeError, OSError, MemoryError) as error:
+            stop(command, str(error) or type(error).__name__, FAILED)
 
 
 def positional_val(args: list[str], command: str) -> list[str]:
@@ -152,26 +166,6 @@ def one_line_paragraphs(text: str) -> str:
     """A docstring without the line breaks inside its paragraphs; indented ones stay."""
     paragraphs = text.split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
-
-
-@contextmanager
-def one_line_errors(command: str) -> Iterator[None]:
-    """Turn errors into one line that names the command, and an exit code that means something."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        again = "run the same command again"
-        saved = str(error)  # by training
-        said = f"{saved}; {again} to go on" if saved else f"stopped by Ctrl-C; {again}"
-        stop(command, said, STOPPED)
-    except (ValueError, ImportError, FileNotFoundError, IsADirectoryError) as error:
-        if isinstance(error, ImportError) and error.name in ("torch", "safetensors"):
-            stop(command, "this needs torch: pip install 'giw[torch]'", WRONG)
-        stop(command, str(error), WRONG)
-    except (RuntimeError, OSError, MemoryError) as error:
-        if isinstance(error, typer.Exit | typer.Abort):
-            raise
-        stop(command, str(error) or type(error).__name__, FAILED)
 
 
 def stop(command: str, message: str, code: int) -> NoReturn:
@@ -227,18 +221,18 @@ def err_console(silent: bool = False) -> Console:
 
 
 @contextmanager
-def heard_warnings() -> Iterator[list[str]]:
-    """Warnings as plain sentences, each once, instead of lines of source code."""
-    heard: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+def heard_warnings() -> Iterator[dict[str, None]]:
+    """Warnings of the package as plain sentences, each once, instead of lines of source code."""
+    heard: dict[str, None] = {}
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
+        show = warnings.showwarning
+
+        def hear(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                heard[" ".join(str(message).split())] = None
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = hear
         yield heard
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            text = " ".join(str(warning.message).split())
-            if text not in heard:
-                heard.append(text)
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
