@@ -43,13 +43,12 @@ def demo(
     from giw.cli import demo_page
     from giw.pages.figures import save
     from giw.pages.page import write_page
-    from giw.pages.progress import make_progress
     from giw.pages.tables import markdown_sheet, text_sheet
     from giw.writing import write_whole
 
-    with make_progress(shown=not (quiet or as_json), console=err_console()) as progress:
-        tables = demo_page.compare_tables(trials, seed, progress)
-        digits = demo_page.compare_digits(trials, seed, progress)
+    console = err_console(quiet or as_json)
+    tables = demo_page.compare_tables(trials, seed, console)
+    digits = demo_page.compare_digits(trials, seed, console)
     seconds = time.perf_counter() - started
     command = f"giw demo --trials {trials} --seed {seed}"
     page = demo_page.demo_page(tables, digits, command=command, seconds=seconds)
@@ -60,10 +59,5 @@ def demo(
     path = write_page(page, out / "report.html")
     place = f"{seconds:.0f} s. Figures, table and page are in {out}/; open {path}"
     words = "\n".join([*map(text_sheet, sheets), page.answer, page.sections[1].text[0], place])
-    values = {
-        "page": str(path),
-        "seconds": round(seconds, 1),
-        "accuracy": digits.accuracy,
-        "tables": {n: {w: s.tolist() for w, s in of.items()} for n, of in tables.items()},
-    }
-    return Told(values, words, brief=words)
+    values = {"page": str(path), "seconds": round(seconds, 1)}
+    return Told({**values, "accuracy": digits.accuracy, "tables": tables}, words, brief=words)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from rich.progress import Progress
+from rich.console import Console
+from rich.progress import track
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits
@@ -21,12 +22,8 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
+import giw
 from giw.cli.example import example_tables
-from giw.estimators import ReweightedClassifier
-from giw.nets import methods
-from giw.nets.epochs import note_of
-from giw.nets.models import model_for
-from giw.nets.training import Tensors, TrainingConfig, TrainingRecord, pretrain, train
 from giw.pages.figures import FONT, dress, new_figure, settled
 from giw.pages.page import Page, Picture, Section
 from giw.pages.style import BLUE, INK, LINE, VERMILION, name_of
@@ -41,7 +38,7 @@ from giw.pages.tables import (
 )
 from giw.threads import one_thread
 
-Tables = Mapping[str, Mapping[str, NDArray[np.float64]]]  # example → way → (draws, 2)
+Tables = dict[str, dict[str, list[tuple[float, float]]]]  # example → way → accuracy, loss of a draw
 STACK = "giw, stack"
 OURS = (STACK, "GIW", "GIW+")
 SHOWN = {
@@ -49,58 +46,45 @@ SHOWN = {
     "new-category": "A category that training never had",
 }
 TRAINING_DIGITS, PER_DIGIT, TEST_SHARE = 4, 2, 0.4
-CONFIG = TrainingConfig(
-    epochs=60, pretrain_epochs=10, batch_size=64, learning_rate=1e-3, weight_decay=5e-3
-)
-# all that split do so on pixels
-METHODS = (
-    methods.GIWPlus(split_on="input"), methods.GIW(split_on="input"), methods.DIW(),
-    methods.Pooled(), methods.PretrainVal(), methods.ValOnly(),
-)  # fmt: skip
-EXPLAINED = {
-    "GIW+": "does what GIW does, pulls the outside points towards training points of their class, "
-    "and weights by class shares too; what GIWClassifier does unless told otherwise",
-    "GIW": "splits the validation points into inside and outside the training support, weights "
+# all that split do so on pixels; a stack would hold the rivals too
+NET: dict[str, Any] = {"split_on": "input", "stack": False, "max_epochs": 60, "weight_decay": 5e-3}
+METHODS = {
+    "giw_plus": "does what GIW does, pulls the outside points towards training points of their "
+    "class, and weights by class shares too; what GIWClassifier does unless told otherwise",
+    "giw": "splits the validation points into inside and outside the training support, weights "
     "training data towards the inside ones and learns the outside ones directly",
-    "DIW": "weights training data towards the validation set, and has no answer to digits that "
+    "diw": "weights training data towards the validation set, and has no answer to digits that "
     "training never saw",
-    "Pooled": "learns from both at once, half the loss from each, without split or weights; the "
+    "pooled": "learns from both at once, half the loss from each, without split or weights; the "
     "plain rival that a clever method has to beat",
-    "Pretrain-val": "learns from training data first, then from the validation points",
-    "Val-only": "learns from the validation points alone",
+    "pretrain_val": "learns from training data first, then from the validation points",
+    "val_only": "learns from the validation points alone",
 }
 
 # Tables -------------------------------------------------------------------------------------------
 
 
-def compare_tables(
-    draws: int, seed: int, progress: Progress
-) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Accuracy and log-loss on new rows, for each example and each way, (draws, 2)."""
-    task = progress.add_task("tables", total=draws * len(SHOWN) * 6, note="")
-    found: dict[str, dict[str, NDArray[np.float64]]] = {}
-    for name in SHOWN:
+def compare_tables(draws: int, seed: int, console: Console) -> Tables:
+    """Accuracy and log-loss on new rows, of each example, way and draw of validation rows."""
+    found: Tables = {name: {} for name in SHOWN}
+    for name, draw in track([*product(SHOWN, range(draws))], "tables", console=console):
         tables = example_tables(name)
-        label = tables["train"].columns[-1]
-        y = tables["train"].pop(label)
         target = pd.concat([tables["val"], tables["new"]], ignore_index=True)
-        m, scores = len(tables["val"]), found.setdefault(name, {})
-        for draw in range(draws):
-            order = np.random.default_rng([seed, draw]).permutation(len(target))
-            val, new = target.iloc[order[:m]], target.iloc[order[m:]]
-            X_new, y_new = new.drop(columns=label), new[label]
-            rows = tables["train"], y, val.drop(columns=label), val[label]
-            for way, model in _fitted(*rows, seed=seed):
-                progress.update(task, advance=1, description=f"{name}, {way}")
-                loss = log_loss(y_new, model.predict_proba(X_new), labels=model.classes_)
-                each = scores.setdefault(way, np.empty((draws, 2)))
-                each[draw] = model.score(X_new, y_new), loss
+        order = np.random.default_rng([seed, draw]).permutation(len(target))
+        val, new = np.split(order, [len(tables["val"])])
+        parts = tables["train"], target.iloc[val], target.iloc[new]
+        sides = [(part.iloc[:, :-1], part.iloc[:, -1]) for part in parts]  # the label is last
+        for way, fit in _ways(*sides[0], *sides[1], seed=seed).items():
+            with one_thread():  # a second one only waits where other programs run
+                model = fit()
+            loss = log_loss(sides[2][1], model.predict_proba(sides[2][0]), labels=model.classes_)
+            found[name].setdefault(way, []).append((model.score(*sides[2]), loss))
     return found
 
 
-def _fitted(
+def _ways(
     X: pd.DataFrame, y: pd.Series, X_val: pd.DataFrame, y_val: pd.Series, *, seed: int
-) -> Iterator[tuple[str, Any]]:
+) -> dict[str, Callable[[], Any]]:
     """Boosted trees in every simple way, and the stack."""
     text = X.select_dtypes(exclude="number").columns.tolist()
     numbers = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
@@ -109,25 +93,22 @@ def _fitted(
     both = pd.concat([X, X_val]), pd.concat([y, y_val])
     balanced = np.r_[np.ones(len(y)), np.full(len(y_val), len(y) / len(y_val))]
     weight = {f"{trees.steps[-1][0]}__sample_weight": balanced}
-    ways = {
+    stack = giw.ReweightedClassifier(trees, random_state=seed)
+    return {
         "share of validation": lambda: DummyClassifier(strategy="prior").fit(X_val, y_val),
         "training alone": lambda: clone(trees).fit(X, y),
         "validation alone": lambda: clone(trees).fit(X_val, y_val),
         "both tables": lambda: clone(trees).fit(*both),
         "both, balanced": lambda: clone(trees).fit(*both, **weight),
-        STACK: lambda: ReweightedClassifier(trees, random_state=seed).fit(X, y, X_val, y_val),
+        STACK: lambda: stack.fit(X, y, X_val, y_val),
     }
-    for way, fit in ways.items():
-        with one_thread():  # a second one only waits where other programs run
-            model = fit()
-        yield way, model
 
 
 def in_words(tables: Tables) -> str:
     """Where the stack is ahead of the best simple way and where it is not, by log-loss."""
     parts = []
     for name, scores in tables.items():
-        loss = {way: float(each[:, 1].mean()) for way, each in scores.items()}
+        loss = {way: np.mean(each, axis=0)[1] for way, each in scores.items()}
         best = min((way for way in loss if way != STACK), key=loss.__getitem__)
         parts.append(
             f"{SHOWN[name]}: the stack has a log-loss of {loss[STACK]:.3f} and the best simple way "
@@ -140,7 +121,7 @@ def table_section(tables: Tables) -> Section:
     """The part of the page that shows them."""
     groups, draws = [], 0
     for name, scores in tables.items():
-        mean = {way: each.mean(axis=0) for way, each in scores.items()}
+        mean = {way: np.mean(each, axis=0) for way, each in scores.items()}
         least, draws = min(loss for _, loss in mean.values()), len(scores[STACK])
         rows = [
             [Entry(way), Entry(f"{100 * accuracy:.1f}"), Entry(f"{loss:.3f}", bold=loss == least)]
@@ -159,7 +140,7 @@ def table_section(tables: Tables) -> Section:
         "The simple ways are those that one would try without giw. In the second table one of "
         "them is as good: trees that see both tables learn the new category by themselves.",
     ]
-    losses = {SHOWN[n]: {w: s[:, 1] for w, s in scores.items()} for n, scores in tables.items()}
+    losses = {SHOWN[n]: {w: np.array(s)[:, 1] for w, s in of.items()} for n, of in tables.items()}
     picture = Picture(
         dots(losses), f"Log-loss of each way on each table. {in_words(tables)}",
         "Log-loss on new rows, less is better; a dot is a draw.", "tables",
@@ -196,37 +177,25 @@ def demo_arrays(rng: np.random.Generator) -> tuple[dict[str, NDArray[Any]], NDAr
     return arrays, digit[val] < TRAINING_DIGITS
 
 
-def compare_digits(trials: int, seed: int, progress: Progress) -> Digits:
-    """Train the six methods, with a new draw in each trial that all of them share."""
-    each = CONFIG.pretrain_epochs + len(METHODS) * CONFIG.epochs
-    task = progress.add_task("digits", total=trials * each, note="")
-    accuracy: dict[str, list[float]] = {method.name: [] for method in METHODS}
+def compare_digits(trials: int, seed: int, console: Console) -> Digits:
+    """Train by the six methods, with a new draw in each trial that all of them share."""
+    accuracy: dict[str, list[float]] = {method: [] for method in METHODS}
     images: dict[str, NDArray[Any]] = {}
     wrong = []
-    for trial in range(trials):
+    for trial, method in track([*product(range(trials), METHODS)], "digits", console=console):
         rng = np.random.default_rng([seed, trial])
         arrays, truth = demo_arrays(rng)
-        init, batches = rng.integers(2**31, size=2).tolist()
-        data = Tensors(**{name: torch.as_tensor(part) for name, part in arrays.items()})
-        shown = {"description": f"trial {trial + 1} of {trials}"}
-
-        def on_epoch(phase: str, epoch: int, values: dict[str, float], shown: Any = shown) -> None:
-            progress.update(task, advance=1, note=note_of(values), **shown)
-
-        common: dict[str, Any] = {"random_state": batches, "on_epoch": on_epoch}
-        net = model_for(arrays["x_train"].shape, 2, random_state=init)
-        start = pretrain(net, data, CONFIG, **common)
-        for method in METHODS:
-            record: TrainingRecord = train(method, net, data, CONFIG, pretrained=start, **common)
-            accuracy[method.name].append(record.final_accuracy())
-            if method.name == "giw" and record.split is not None:
-                inside = np.asarray(record.split.inside)
-                wrong.append(np.mean(inside != truth))
-                images = images or {
-                    "training": arrays["x_train"][:: len(arrays["x_train"]) // 12, 0],
-                    "validation, called inside": arrays["x_val"][inside, 0],
-                    "validation, called outside": arrays["x_val"][~inside, 0],
-                }
+        net = giw.GIWClassifier(method=method, **NET, random_state=int(rng.integers(2**31)))
+        net.fit(*(arrays[name] for name in ("x_train", "y_train", "x_val", "y_val")))
+        accuracy[method].append(net.score(arrays["x_test"], arrays["y_test"]))
+        if method == "giw":
+            inside: Any = net.split_ and net.split_.inside
+            wrong.append(np.mean(inside != truth))
+            images = images or {
+                "training": arrays["x_train"][:: len(arrays["x_train"]) // 12, 0],
+                "validation, called inside": arrays["x_val"][inside, 0],
+                "validation, called outside": arrays["x_val"][~inside, 0],
+            }
     return Digits(accuracy, float(np.mean(wrong)), images)
 
 
@@ -257,7 +226,7 @@ def digits_section(digits: Digits) -> Section:
     ]  # fmt: skip
     title = "Test accuracy (%) on digits 0-9, trained on digits 0-3"
     sheet = replace(rows_sheet(rows, title=title), notes=[MEANING])
-    explained = {name: text for name, text in EXPLAINED.items() if name in percent}
+    explained = {name_of(m): text for m, text in METHODS.items() if m in digits.accuracy}
     name = "Odd or even, when six digits in ten are new"
     return Section(name, text=text, pictures=pictures, sheets=[sheet], facts=explained)
 
@@ -285,15 +254,14 @@ def dots(panels: Mapping[str, Mapping[str, NDArray[np.float64]]]) -> Figure:
     """A dot for each draw of each way; one panel under each title."""
     figure, axes = new_figure(height=2.2 * len(panels))
     axes.remove()
-    for panel, (title, values) in zip(
-        np.atleast_1d(figure.subplots(len(panels), 1)), panels.items(), strict=True
-    ):
+    rows = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for panel, (title, values) in zip(rows, panels.items(), strict=True):
         dress(panel)
-        ways = list(values.items())[::-1]
-        for row, (way, each) in enumerate(ways):
+        ways = [*values][::-1]
+        for row, way in enumerate(ways):
             color = VERMILION if way in OURS else BLUE
-            panel.plot(each, [row] * len(each), "o", color=color, alpha=0.75)
-        panel.set_yticks(range(len(ways)), [way for way, _ in ways])
+            panel.plot(values[way], [row] * len(values[way]), "o", color=color, alpha=0.75)
+        panel.set_yticks(range(len(ways)), ways)
         panel.set_ylim(-0.6, len(ways) - 0.4)
         panel.grid(axis="x", color=LINE, linewidth=0.7)
         panel.set_title(title, loc="left", fontsize=FONT, color=INK)
