@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import giw
 from giw.cli import app
-from giw.cli.torchrun import torchrun_processes
+from giw.cli.fit import torchrun_processes
 
 pytest.importorskip("pandas")
 ROOT = Path(__file__).parents[2]

@@ -45,6 +45,7 @@ Val = Annotated[
     Path,
     typer.Argument(metavar="VAL", help="Validation data, from where the model will be used."),
 ]
+Label = Annotated[str, option("--label", "-l", help="Column that holds the label.")]
 AsJson = Annotated[bool, option("--json", help="Print one JSON object for programs.")]
 Quiet = Annotated[
     bool, option("--quiet", "-q", help="No progress and no notes; errors are still told.")
@@ -215,7 +216,7 @@ def say_notes(notes: Sequence[str], *, quiet: bool) -> None:
         typer.echo(wrapped(f"note: {visible(note)}", sys.stderr), err=True)
 
 
-def err_console(silent: bool = False) -> Console:
+def stderr(silent: bool = False) -> Console:
     """Where progress is shown: stderr, so that stdout holds results only."""
     return Console(stderr=True, quiet=silent)
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from giw.cli.common import AsJson, Quiet, Seed, Told, check_writable, err_console, option
+from giw.cli.common import AsJson, Quiet, Seed, Told, check_writable, option, stderr
 
 OUT = "Folder for report.html, the figures and the table."
 TRIALS = "How often to draw validation data and train anew."
@@ -46,7 +46,7 @@ def demo(
     from giw.pages.tables import markdown_sheet, text_sheet
     from giw.writing import write_whole
 
-    console = err_console(quiet or as_json)
+    console = stderr(quiet or as_json)
     tables = demo_page.compare_tables(trials, seed, console)
     digits = demo_page.compare_digits(trials, seed, console)
     seconds = time.perf_counter() - started

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import DRIFTED, AsJson, Quiet, Seed, Told, check_writable, err_console, option
+from giw.cli.common import DRIFTED, AsJson, Quiet, Seed, Told, check_writable, option, stderr
 
 if TYPE_CHECKING:
     from giw.tables import Table
@@ -97,7 +97,7 @@ def diagnose(
         raise ValueError(f"{val} has no column {group!r} for --group{hint}")
     apart = [name for name in (label, group) if name is not None]
     features = [reduce(lambda t, name: t.without(name), apart, table) for table in tables]
-    console = err_console(silent=quiet or as_json)
+    console = stderr(silent=quiet or as_json)
     bar = make_progress(shown=console.is_terminal, console=console)
     with bar as progress:
         task = progress.add_task("reading", total=len(STEPS), note="")
@@ -149,7 +149,7 @@ def _diagnose_new(
     estimator, notes = load_with_notes(model)
     reference, table = reference_of(estimator, model), read_table(data)
     judged: dict[str, Any] = {}
-    with err_console(silent).status(f"comparing {len(table):,} rows"):
+    with stderr(silent).status(f"comparing {len(table):,} rows"):
         left = getattr(estimator, "left_out_", None)
         if left is not None and left.mixed is not None and "table" in notes:
             X = Encoder.from_dict(notes["table"]).transform(table)

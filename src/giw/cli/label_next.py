@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from giw.cli.common import AsJson, Quiet, Seed, Told, Train, check_writable, err_console, option
+from giw.cli.common import AsJson, Label, Quiet, Seed, Told, Train, check_writable, option, stderr
 
 if TYPE_CHECKING:
     from giw.tables import Table
@@ -22,7 +22,7 @@ KNOWN = 0.05  # half of an interval of accuracy that most people would call know
 def label_next(
     train: Train,
     pool: Annotated[Path, typer.Argument(metavar="POOL", help=POOL)],
-    label: Annotated[str, option("--label", "-l", help="Column that holds the label.")],
+    label: Label,
     labelled: Annotated[Path | None, option("--val", help=VAL)] = None,
     many: Annotated[int, option("--rows", "-n", help=MANY, min=1)] = 50,
     out: Annotated[Path, option("--out", "-o", help="Csv file for them.")] = Path("to_label.csv"),
@@ -68,7 +68,7 @@ def label_next(
     values: dict[str, Any] = {}
     said = "What more labels gain can be told once these are there: pass them as --val."
     if labelled is not None:
-        with err_console(quiet or as_json).status("judging by --val"):
+        with stderr(quiet or as_json).status("judging by --val"):
             said, values = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
     write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
     files = [str(train), str(labelled or out), "--label", label, "-o", "model/"]

@@ -18,9 +18,9 @@ from giw.cli.common import (
     Quiet,
     Seed,
     Told,
-    err_console,
     option,
     say_notes,
+    stderr,
 )
 
 LONG = 3600.0  # seconds from which a grid is not started without being asked for
@@ -129,7 +129,7 @@ def run(
         _ask()
     stream = parallel.run_jobs(view.jobs, place, engine=engine, processes=processes)
     try:
-        follow(view, stream, err_console(), quiet=silent)
+        follow(view, stream, stderr(), quiet=silent)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(str(error) or "stopped; finished runs are kept") from error
     left = sum(not store.has(one) for job in view.jobs for one in job.runs)
@@ -240,7 +240,7 @@ def data(
     from giw.paper import files
 
     if fetch is not None:
-        with err_console(silent=quiet or as_json).status(f"fetching {fetch}"):
+        with stderr(silent=quiet or as_json).status(f"fetching {fetch}"):
             try:
                 files.fetch(str(fetch), data)
             except ValueError as error:  # a checksum, and no mistake of the user's
