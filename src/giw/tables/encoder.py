@@ -27,22 +27,13 @@ class NumberColumn:
     """Numbers: missing ones become the training median, and an indicator says where.
 
     A column that is empty in training makes no feature, and every value in it is new.
-
-    Attributes
-    ----------
-    fill : float
-        The median.
-    indicator : bool
-        Whether a feature says where numbers are missing.
-    rows, gaps : int
-        Training rows with and without a number.
     """
 
     name: str
-    fill: float
-    indicator: bool
-    rows: int = 1
-    gaps: int = 1
+    fill: float  # the median
+    indicator: bool  # whether a feature says where numbers are missing
+    rows: int = 1  # of training, with a number
+    gaps: int = 1  # and without one
 
     def features(self) -> list[str]:
         """Names of the features it becomes."""
@@ -66,22 +57,13 @@ class CategoryColumn:
 
     "(unseen)" is zero throughout training. A validation row that has it differs from all training
     rows there, which is what it should do.
-
-    Attributes
-    ----------
-    categories, rare : sequence of str
-        Those with a feature each, and those that share one.
-    rows : sequence of int
-        Training rows of each category, the rare ones last.
-    gaps : int
-        Training rows without a category.
     """
 
     name: str
-    categories: Sequence[str]
-    rare: Sequence[str] = ()
-    rows: Sequence[int] = ()
-    gaps: int = 1
+    categories: Sequence[str]  # with a feature each
+    rare: Sequence[str] = ()  # with one together
+    rows: Sequence[int] = ()  # of training, in each category, the rare ones last
+    gaps: int = 1  # of training, without a category
 
     def features(self) -> list[str]:
         """Names of the features it becomes."""
@@ -96,8 +78,7 @@ class CategoryColumn:
 
     def counts(self, column: Column) -> NDArray[np.int64]:
         """Training rows that have the same category as each row here, (n,)."""
-        rows = self.rows or [1] * (len(self.categories) + len(self.rare))
-        return np.array([*rows, self.gaps, 0], dtype=np.int64)[self._codes(column)]
+        return np.array([*self.rows, self.gaps, 0], dtype=np.int64)[self._codes(column)]
 
     def _codes(self, column: Column) -> NDArray[np.int64]:
         """Place among the categories, -2 for missing and -1 for unseen ones, (n,)."""
@@ -172,18 +153,21 @@ class Encoder(BaseEstimator):
             raise ValueError(f"{train.source} has no rows; units need at least one")
         self.columns_, self.named_, self.n_samples_ = train.names, not train.unnamed, len(train)
         self.encoded_: list[NumberColumn | CategoryColumn] = []
-        val = Table({}) if X_val is None else self._renamed(as_table(X_val, "X_val"))
-        notes = [self._fit_column(name, train, val) for name in train.names]
+        notes = [self._fit_column(name, train) for name in train.names]
         self.notes_ = tuple(note for note in notes if note)
         if not self.feature_names_:
             words = f"{train.source} has no column to learn from besides the label"
             raise ValueError("; ".join((words, *self.notes_)))
         if X_val is not None:
-            self._check_columns(val, strict=True)
+            val = self._matched(X_val, "X_val", strict=True)
+            for j, column in enumerate(self.encoded_):
+                if isinstance(column, NumberColumn) and column.rows and not column.indicator:
+                    gaps = bool(missing_in(val.columns[column.name]).any())
+                    self.encoded_[j] = replace(column, indicator=gaps)
         self.center_, self.unit_ = units(self.numbers(train))
         return self
 
-    def _fit_column(self, name: str, train: Table, val: Table) -> str:
+    def _fit_column(self, name: str, train: Table) -> str:
         """Learn one column, or give the reason why it is left out."""
         column = train.columns[name]
         gone = missing_in(column)
@@ -193,10 +177,8 @@ class Encoder(BaseEstimator):
             return f"column {name!r} is empty in training and is left out"
         if column.dtype != object and name not in self.categorical:
             _finite(column, name, train)
-            also = val.columns.get(name)
-            indicator = gaps > 0 or (also is not None and bool(missing_in(also).any()))
             fill = float(np.median(0.5 * there) * 2)  # the mean of two large ones may be infinite
-            self.encoded_.append(NumberColumn(name, fill, indicator, len(there), gaps))
+            self.encoded_.append(NumberColumn(name, fill, gaps > 0, len(there), gaps))
             return ""
         kinds, count = np.unique(as_text(there).astype(str), return_counts=True)
         if len(kinds) > max(100, 0.5 * len(there)):
@@ -206,8 +188,7 @@ class Encoder(BaseEstimator):
                     "them if they measure something"
                 )
             return f"column {name!r} has another text in almost every row and is left out"
-        cut = self.max_categories
-        order = np.argsort(-count, kind="stable")
+        cut, order = self.max_categories, np.argsort(-count, kind="stable")
         order = np.concatenate([np.sort(order[:cut]), np.sort(order[cut:])])
         known, rows = kinds[order].tolist(), count[order].tolist()
         self.encoded_.append(CategoryColumn(name, known[:cut], known[cut:], rows, gaps))
@@ -239,11 +220,11 @@ class Encoder(BaseEstimator):
         training row has. Columns in which nearly every row has another text count as known.
         """
         table = self._matched(X)
-        place = {name: j for j, name in enumerate(self.columns_)}
         counts = np.full((len(table), len(self.columns_)), self.n_samples_)
         for column in self.encoded_:
             if column.name in table.columns:  # an empty one need not be there
-                counts[:, place[column.name]] = column.counts(self._values(column, table))
+                own = column.counts(self._values(column, table))
+                counts[:, self.columns_.index(column.name)] = own
         return counts
 
     @property
@@ -274,44 +255,38 @@ class Encoder(BaseEstimator):
             CategoryColumn(**column) if "categories" in column else NumberColumn(**column)
             for column in values["columns"]
         ]
-        encoder.n_samples_, encoder.named_, encoder.notes_ = int(values.get("rows", 1)), True, ()
+        encoder.named_, encoder.notes_, encoder.n_samples_ = True, (), values.get("rows", 1)
         names = [column.name for column in encoder.encoded_]
-        encoder.columns_ = list(values.get("order") or [*names, *values["left_out"]])
+        encoder.columns_ = values.get("order") or [*names, *values["left_out"]]
         if "unit" in values:
             encoder.center_, encoder.unit_ = np.array(values["center"]), np.array(values["unit"])
         return encoder
 
-    def _matched(self, X: Any) -> Table:
-        """A table that has all columns in use, under the names of training."""
-        table = self._renamed(as_table(X, "X"))
-        self._check_columns(table, strict=False)
-        return table
+    def _matched(self, X: Any, name: str = "X", *, strict: bool = False) -> Table:
+        """A table that has all columns in use, and with ``strict`` no others, named as in training.
 
-    def _renamed(self, table: Table) -> Table:
-        """Columns without names count by their place, as in scikit-learn."""
-        if not (table.unnamed or not self.named_) or table.names == self.columns_:
-            return table
-        if len(table.columns) != len(self.columns_):
-            raise ValueError(
-                f"{table.source} has {len(table.columns)} columns and the training data "
-                f"{len(self.columns_)}; both need the same columns in the same order"
-            )
-        columns = dict(zip(self.columns_, table.columns.values(), strict=True))
-        return replace(table, columns=columns)
-
-    def _check_columns(self, table: Table, *, strict: bool) -> None:
-        """Refuse a table that lacks columns, or with ``strict`` one that has others."""
+        Columns without names count by their place, as in scikit-learn.
+        """
+        table = as_table(X, name)
+        if (table.unnamed or not self.named_) and table.names != self.columns_:
+            if len(table.columns) != len(self.columns_):
+                raise ValueError(
+                    f"{table.source} has {len(table.columns)} columns and the training data "
+                    f"{len(self.columns_)}; both need the same columns in the same order"
+                )
+            columns = dict(zip(self.columns_, table.columns.values(), strict=True))
+            table = replace(table, columns=columns)
         needed = [column.name for column in self.encoded_ if column.features()]
         lacking = [name for name in needed if name not in table.columns]
-        known = set(self.columns_)
-        extra = [name for name in table.names if strict and name not in known]
+        extra = sorted(set(table.names) - set(self.columns_), key=table.names.index)
         parts = [f"it lacks {listed(lacking)}"] * bool(lacking)
-        parts += [f"it also has {listed(extra)}"] * bool(extra)
+        parts += [f"it also has {listed(extra)}"] * (strict and bool(extra))
         if parts:
             raise ValueError(
                 f"the columns of {table.source} differ from those of the training data: "
                 f"{' and '.join(parts)}; rename, add or drop columns so that both agree"
             )
+        return table
 
     def _values(self, column: NumberColumn | CategoryColumn, table: Table) -> Column:
         """A column as training has it: text where that holds text, finite numbers otherwise."""
@@ -353,11 +328,9 @@ def as_text(column: Column) -> Column:
     """Numbers as text, whole ones without a point; text as it is."""
     if column.dtype == object:
         return column
-    text = np.empty(len(column), dtype=object)
-    text[:] = [
-        None if v != v else f"{v:.0f}" if float(v).is_integer() else repr(float(v)) for v in column
-    ]
-    return text
+    numbers = column.astype(np.float64).tolist()
+    text = [None if v != v else f"{v:.0f}" if v.is_integer() else repr(v) for v in numbers]
+    return np.array(text, dtype=object)
 
 
 def _numbers_as_text(text: Column, name: str, table: Table) -> bool:

@@ -22,30 +22,16 @@ Column = NDArray[Any]  # (n,) float64 with NaN for missing, or objects: str and 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Named columns of equal length.
-
-    Parameters
-    ----------
-    columns : mapping from name to array of shape (n,)
-        Numbers as float64, NaN where missing; everything else as text, None where missing.
-    source : str
-        What messages call the table: its path.
-    notes : tuple of str
-        What was done while reading that a person should know.
-    unnamed : bool
-        Whether columns came without names, as those of an array do, and count by their place.
-    dates : tuple of str
-        Columns that held dates.
-    first_row : int
-        What messages call the first row: 2 in a file, as in a spreadsheet with names in row 1.
-    """
+    """Named columns of equal length."""
 
     columns: Mapping[str, Column]
-    source: str = "table"
-    notes: tuple[str, ...] = ()
-    unnamed: bool = False
-    dates: tuple[str, ...] = ()
-    first_row: int = 0
+    source: str = "table"  # what messages call it: its path
+    notes: tuple[str, ...] = ()  # what was done while reading that a person should know
+    unnamed: bool = False  # columns of an array have no names and count by their place
+    dates: tuple[str, ...] = ()  # columns that held dates
+    first_row: int = (
+        0  # what messages call it: 2 in a file, as in a spreadsheet with names in row 1
+    )
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -110,8 +96,8 @@ def table_from_frame(frame: Any, source: str = "table", *, unnamed: bool = False
     """A pandas data frame as a table."""
     columns: dict[str, Column] = {}
     dates: list[str] = []
-    for position, key in enumerate(frame.columns):
-        name, series = valid_text(key), frame.iloc[:, position]
+    for key, series in frame.items():
+        name = valid_text(key)
         if name in columns:
             raise ValueError(f"{source} has two columns called {name!r}; rename one")
         columns[name] = _from_series(series, name, source)
@@ -156,7 +142,15 @@ def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) ->
         import pyarrow as pa
 
         return table_from_frame(pa.table(X).to_pandas(), name)
-    rows = _as_rows(X, name)
+    if isinstance(X, str | bytes | dict) or np.isscalar(X) or X is None:
+        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
+    rows = to_numpy(X, name)
+    if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
+        rows = np.asarray(X, dtype=object)
+    if rows.ndim == 0:
+        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
+    rows = rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, rows[None].shape[-1])
+    unnamed = column_names is None
     names = [f"x{j}" for j in range(rows.shape[1])]
     if column_names is not None:
         names = [str(each) for each in column_names]
@@ -166,47 +160,32 @@ def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) ->
             raise ValueError(f"two columns of {name} have the same name; rename one")
     if rows.dtype.kind in "biuf":
         columns = dict(zip(names, rows.astype(np.float64).T, strict=True))
-        return Table(columns, name, unnamed=column_names is None)
+        return Table(columns, name, unnamed=unnamed)
     import pandas as pd
 
-    return table_from_frame(pd.DataFrame(rows, columns=names), name, unnamed=column_names is None)
-
-
-def _as_rows(X: Any, name: str) -> NDArray[Any]:
-    if isinstance(X, str | bytes | dict) or np.isscalar(X) or X is None:
-        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
-    rows = to_numpy(X, name)
-    if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
-        rows = np.asarray(X, dtype=object)
-    if rows.ndim == 0:
-        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
-    return rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, rows[None].shape[-1])
+    return table_from_frame(pd.DataFrame(rows, columns=names), name, unnamed=unnamed)
 
 
 def _from_series(series: Any, name: str, source: str) -> Column:
     """Numbers, dates as days since 1970, spans as days, text; what is none of them is refused."""
-    import pandas as pd
-
-    types = pd.api.types
+    where = f"{source}: column {name!r} holds"
     kind = str(series.dtype)
     if kind.startswith(("period", "interval")):
         way_out = "dt.to_timestamp()" if kind.startswith("period") else "map(lambda i: i.mid)"
         raise ValueError(
-            f"{source}: column {name!r} holds {kind.split('[')[0]}s; make dates or numbers of "
-            f"them, for example {source}[{name!r}].{way_out}"
+            f"{where} {kind.split('[')[0]}s; make dates or numbers of them, for example "
+            f"{source}[{name!r}].{way_out}"
         )
-    if types.is_datetime64_any_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
+    if series.dtype.kind in "Mm":
         return _days(series)
-    if types.is_numeric_dtype(series.dtype) and not types.is_complex_dtype(series.dtype):
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)  # truth values, too
+    if series.dtype.kind in "biuf":  # truth values, too
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
     values, gone = series.to_numpy(dtype=object), series.isna().to_numpy(dtype=bool)
     present = values[~gone]
     if any(isinstance(value, list | dict | tuple | set | np.ndarray) for value in present):
-        raise ValueError(
-            f"{source}: column {name!r} holds lists or records; spread them over columns first"
-        )
+        raise ValueError(f"{where} lists or records; spread them over columns first")
     if any(isinstance(value, complex) for value in present):
-        raise ValueError(f"{source}: column {name!r} holds complex numbers; split them in two")
+        raise ValueError(f"{where} complex numbers; split them in two")
     if all(isinstance(value, Number | np.bool_) for value in present):  # or nothing at all
         numbers = np.full(len(values), np.nan)
         numbers[~gone] = [float(value) for value in present]
