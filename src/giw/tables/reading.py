@@ -108,22 +108,12 @@ class TableFile:
     most_bytes : float, optional
         Room for all rows, at eight bytes a cell or what their text takes. Where that is enough they
         are kept, and the file is read once.
-
-    Attributes
-    ----------
-    names : list of str
-        Columns.
-    total : int
-        Rows.
-    kept : list of batches, or None
-        All rows, where there is room.
     """
 
     def __init__(
         self, path: Path, block_bytes: int = 2**20, *, most_bytes: float = math.inf
     ) -> None:
-        self.path, self.total = path, 0
-        self.kept: list[Any] | None = None
+        self.path, self.total = path, 0  # rows
         self._parquet = path.name.lower().endswith(PARQUET)
         with self._told():
             found = (_open_parquet if self._parquet else _open_csv)(path)
@@ -133,7 +123,15 @@ class TableFile:
             raise ValueError(f"{path} has two columns called {twice[0]!r}; rename one")
         self._kinds: dict[str, Sequence[str]] = found[1]
         self._batches = functools.partial(found[2], block_bytes)
-        self.kept = self._all_rows(most_bytes)
+        self.kept: list[Any] | None = None  # all batches, where there is room
+        kept, size = [], 0
+        for batch in self.batches():
+            size += max(batch.nbytes, 8 * len(batch) * len(self.names))
+            if size > most_bytes:
+                break
+            kept.append(batch)
+        else:
+            self.kept = kept
         self._counts, first = self.names[:1] == [UNNAMED], 0.0
         for batch in self.batches([*self._kinds, *[UNNAMED] * self._counts]):
             for name, kinds in self._kinds.items():
@@ -147,15 +145,6 @@ class TableFile:
             self.total += len(batch)
         if self.total == 0:
             raise ValueError(f"{path} holds no rows; a table needs at least one")
-
-    def _all_rows(self, most_bytes: float) -> list[Any] | None:
-        kept, size = [], 0
-        for batch in self.batches():
-            size += max(batch.nbytes, 8 * len(batch) * len(self.names))
-            if size > most_bytes:
-                return None
-            kept.append(batch)
-        return kept
 
     def batches(self, columns: list[str] | None = None) -> Iterator[Any]:
         """Batches of Arrow, all rows in their order; some columns, or all."""
@@ -171,14 +160,12 @@ class TableFile:
             others = [name for name in self.names if name not in self._kinds]
             frame = rows.select(others).to_pandas(ignore_metadata=True)
             table = table_from_frame(frame, str(self.path))
-            columns = dict(table.columns)
+            columns: dict[str, Any] = dict(table.columns)
             dates = (*table.dates, *(k for k, v in self._kinds.items() if v[0] == "dates"))
             for name, kinds in self._kinds.items():
-                cells = rows[name].combine_chunks().cast("string")
-                columns[name] = KINDS[kinds[0]](cells)  # type: ignore[assignment]  # no None
+                columns[name] = KINDS[kinds[0]](rows[name].combine_chunks().cast("string"))
         # a few rows may count where the whole file does not, and the other way round
-        names = [name for name in self.names if name in columns]
-        columns = {name: columns[name] for name in names}
+        columns = {name: columns[name] for name in self.names if name in columns}
         table = Table(columns, str(self.path), dates=dates, first_row=FIRST_ROW)
         return without_counter(table) if self._counts else table
 
@@ -298,11 +285,6 @@ def _read_npz(path: Path) -> Table:
         )
     with told_in_one_line(path, "whole npz"):
         arrays = npz_arrays(path)
-    lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"{path}: all arrays need the same number of rows, got {lengths}")
-    if any(a.size == 0 for a in arrays.values()):  # it may still claim any number of rows
-        raise ValueError(f"{path} holds no rows; a table needs at least one")
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
         if array.ndim > 2:
@@ -310,12 +292,18 @@ def _read_npz(path: Path) -> Table:
                 f"{path}: array {name!r} has shape {array.shape}; a table has two dimensions: "
                 "flatten it with reshape(len(a), -1), or use giw.GIWClassifier, which takes images"
             )
+        if array.size == 0:  # it may still claim any number of rows
+            raise ValueError(f"{path} holds no rows; a table needs at least one")
         if array.dtype.kind not in "biufUSMm" or not array.itemsize:
             raise ValueError(
                 f"{path}: array {name!r} has dtype {array.dtype}; need numbers, text or dates"
             )
+        array = np.atleast_1d(array)
         names = [name] if array.ndim == 1 else [f"{name}[{j}]" for j in range(array.shape[1])]
         columns |= as_table(array, str(path), column_names=names).columns
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{path}: all arrays need the same number of rows, got {lengths}")
     return Table(columns, str(path), first_row=FIRST_ROW)
 
 
