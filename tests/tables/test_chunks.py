@@ -40,7 +40,6 @@ def test_what_is_taken_for_pieces_and_what_is_not():
         assert as_chunks(array, "x") is None
     for pieces in ([x, x], (torch.as_tensor(x),), lambda: iter([x, x]), Chunks(lambda: [x], "x")):
         assert len(as_chunks(pieces, "x")) % 4 == 0
-    assert as_chunks([x], "x").through(lambda b: 2 * b).rows(np.array([1]))[0, 0] == 2 * x[1, 0]
 
 
 def test_an_iterator_is_refused_because_it_ends():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,10 @@ class Chunks:
         Called once for each walk; gives an iterable of arrays (rows, d), the same every time.
     name : str
         What messages call it.
-    change : callable, optional
-        What each block goes through before it is handed out.
     """
 
     pieces: Callable[[], Iterable[Any]]
     name: str
-    change: Callable[[Array], Array] = lambda block: block
     _total: int | None = None  # rows that the first walk counted
 
     def __iter__(self) -> Iterator[Array]:
@@ -48,10 +45,10 @@ class Chunks:
             rows += len(part)
             while rows >= BLOCK:
                 joined = np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
-                yield self.change(joined[:BLOCK])
+                yield joined[:BLOCK]
                 waiting, rows = [joined[BLOCK:]], rows - BLOCK
         if rows:
-            yield self.change(np.concatenate(waiting))
+            yield np.concatenate(waiting)
 
     def __len__(self) -> int:
         """Number of rows; the first time this is asked may take a walk."""
@@ -71,11 +68,6 @@ class Chunks:
             found[order[low:high]] = block[wanted[low:high] - start]
             start += len(block)
         return np.empty((0, 0)) if found is None else found
-
-    def through(self, change: Callable[[Array], Array]) -> Chunks:
-        """The same rows, each block changed once more."""
-        before = self.change
-        return replace(self, change=lambda block: change(before(block)))
 
     def _parts(self) -> Iterator[Array]:
         total, width = 0, None

@@ -26,21 +26,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class TableSample(Table):
-    """Some rows of a file, in its order, where they stand in it, and what is known of all rows.
+    """Some rows of a file, in its order, where they stand in it, and what is known of all rows."""
 
-    Attributes
-    ----------
-    rows : int array of shape (k,)
-        Their numbers in the file, from 0.
-    total : int
-        Rows in the file.
-    label_counts : dict of label to int, or None
-        How often each label occurs in the whole file.
-    """
-
-    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    total: int = 0
-    label_counts: dict[Any, int] | None = None
+    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (k,), from 0
+    total: int = 0  # rows in the file
+    label_counts: dict[Any, int] | None = None  # how often each label occurs in the whole file
 
     def row_number(self, row: Any) -> int:
         """What messages call a row: its number in the file."""
@@ -87,17 +77,38 @@ def sample_file(
     block_bytes : int, default=2**20
         What is read of the file at a time; about fifty times as much is in memory then.
     """
+    import pandas as pd
+    import pyarrow as pa
+
     file = path
     if not isinstance(file, TableFile):
         file = TableFile(Path(file), block_bytes, most_bytes=0)
-    drawn = np.zeros(file.total, dtype=bool)  # all that grows with the file: a byte per row
+    drawn = np.zeros(file.total, dtype=bool)
     choice = np.random.default_rng(random_state).choice
     drawn[choice(file.total, min(most, file.total), replace=False, shuffle=False)] = True
-    rows, batches, first, counts = _walked_through(file, drawn, label, most_levels)
-    table = file.table(batches)
+    picked = drawn.copy()  # and where a level first occurs
+    first: dict[str, dict[Any, int]] = {name: {} for name in file.names}
+    counts: Counter[Any] = Counter()
+    batches, start = [], 0
+    for batch in file.batches():
+        for name, column in file.table([batch]).columns.items():
+            if len(first[name]) > most_levels:  # nearly every row has its own
+                continue
+            levels = pd.Series(_levels(column, name == label), dtype=object)
+            for at, level in levels.drop_duplicates().items():
+                if level not in first[name]:
+                    first[name][level], picked[start + at] = start + at, True
+            if name == label:
+                counts.update(levels)
+        batches.append(batch.filter(pa.array(picked[start : start + len(batch)])))
+        start += len(batch)
+    label_counts = None
+    if label in first:
+        label_counts = _counted(file, label, first[label], counts, most_levels)
+    table, rows = file.table(batches), np.flatnonzero(picked)
     rare: set[int] = set()
     for name, column in table.columns.items():
-        if len(first[name]) <= most_levels:  # else nearly every row has its own
+        if len(first[name]) <= most_levels:
             there = set(_levels(column[drawn[rows]], name == label))
             rare |= {row for level, row in first[name].items() if level not in there}
     drawn[sorted(rare)[:most_added]] = True
@@ -108,56 +119,25 @@ def sample_file(
     some = {name: column[kept] for name, column in table.columns.items()}
     return TableSample(
         some, table.source, notes, dates=table.dates, first_row=table.first_row,
-        rows=rows[kept], total=file.total, label_counts=counts,
+        rows=rows[kept], total=file.total, label_counts=label_counts,
     )  # fmt: skip
-
-
-def _walked_through(
-    file: TableFile, drawn: NDArray[np.bool_], label: str | None, most_levels: int
-) -> tuple[Ints, list[Any], dict[str, dict[Any, int]], dict[Any, int] | None]:
-    """Rows that may join the sample, where each level first occurs, and counts of labels."""
-    import pandas as pd
-    import pyarrow as pa
-
-    rows: list[Ints] = []
-    batches: list[Any] = []
-    first: dict[str, dict[Any, int]] = {name: {} for name in file.names}
-    counts: Counter[Any] = Counter()
-    start = 0
-    for batch in file.batches():
-        mask = drawn[start : start + len(batch)].copy()
-        for name, column in file.table([batch]).columns.items():
-            if len(first[name]) > most_levels:
-                continue
-            levels = pd.Series(_levels(column, name == label), dtype=object)
-            for at, level in levels[~levels.duplicated()].items():
-                if level not in first[name]:
-                    first[name][level], mask[at] = start + at, True
-            if name == label:
-                counts.update(levels)
-        rows.append(start + np.flatnonzero(mask))
-        batches.append(batch.filter(pa.array(mask)))
-        start += len(batch)
-    found = _counted(file, label, first[label], counts, most_levels) if label in first else None
-    return np.concatenate(rows), batches, first, found
 
 
 def _levels(column: Column, label: bool) -> list[Any]:
     """The text or label of each row, None where missing; of other numbers, whether they are."""
-    gone = missing_in(column)
     if label or column.dtype == object:
-        return [None if no else x for no, x in zip(gone, column.tolist(), strict=True)]
-    return (~gone).tolist()
+        return [value if value == value else None for value in column.tolist()]
+    return (~missing_in(column)).tolist()
 
 
 def _counted(
     file: TableFile, label: str, first: dict[Any, int], counts: Counter[Any], most_levels: int
 ) -> dict[Any, int]:
     """How often each label occurs, as :meth:`giw.tables.Table.labels` would call it."""
-    if None in first or not counts:
+    if None in first:
         raise ValueError(
             f"{file.path}: some of {file.total} rows have no label in column {label!r} "
-            f"(the first in row {first.get(None, 0) + FIRST_ROW}); drop those rows"
+            f"(the first in row {first[None] + FIRST_ROW}); drop those rows"
         )
     if len(first) > most_levels:
         raise ValueError(

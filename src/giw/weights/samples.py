@@ -113,7 +113,8 @@ class Samples:
             return changed
 
         if chunks is not None:
-            return cls(chunks.through(change), change(val), share, units)
+            changed = Chunks(lambda: map(change, chunks), "x_train", len(chunks))
+            return cls(changed, change(val), share, units)
         return cls(change(train), change(val), share, units, train.dtype)
 
     def some_val(self, most: int) -> Array:
