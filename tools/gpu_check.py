@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from giw.nets.kernels.products import by_products
-from giw.nets.methods import METHODS
+from giw.nets.methods import GIW, METHODS
 from giw.nets.models import LeNet5, initialised
 from giw.nets.training import Tensors, TrainingConfig, sample_losses, train, train_trials
-from giw.objective import dynamic_kmm
+from giw.objective import DynamicWeights
 
 GPU = torch.device("cuda")
 CONFIG = TrainingConfig(
@@ -30,12 +30,15 @@ def told(name: str, found: Tensor, expected: Tensor, most: float) -> bool:
 
 
 def weights() -> bool:
-    """In-step weights of three problems at once."""
+    """In-step weights of five problems at once."""
     generator = torch.Generator().manual_seed(0)
-    x, v = torch.rand(3, 200, generator=generator) ** 3, torch.rand(3, 20, generator=generator)
-    member = torch.rand(3, 20, generator=generator)
-    stacked = vmap(dynamic_kmm)(x.to(GPU), v.to(GPU), member.to(GPU))
-    return told("weights", stacked, vmap(dynamic_kmm)(x, v, member), 2e-3)
+    x, v = torch.rand(5, 256, generator=generator) ** 3, torch.rand(5, 20, generator=generator)
+    parts, fine = (x, v, torch.rand(5, 20, generator=generator)), True
+    for bandwidth in ("cross", "paper"):
+        weigh = vmap(DynamicWeights(bandwidth))
+        found = weigh(*(part.to(GPU) for part in parts))
+        fine &= told(f"weights, {bandwidth}", found, weigh(*parts), 2e-3)
+    return fine
 
 
 def gradients() -> bool:
@@ -66,7 +69,8 @@ def methods() -> bool:
     data, gpu = Tensors(*parts), Tensors(*(part.to(GPU) for part in parts))
     net = initialised(lambda: LeNet5(2), 0)
     fine = True
-    for name, make in METHODS.items():
+    published = {"giw, published width": lambda: GIW(weigh=DynamicWeights("paper"))}
+    for name, make in (METHODS | published).items():
         on_cpu = train(make(), net, data, CONFIG).history["loss"]
         alone = train(make(), net.to(GPU), gpu, CONFIG).history["loss"]
         beside = train_trials(make(), [net.to(GPU)] * 2, [gpu] * 2, CONFIG, [0, 0])

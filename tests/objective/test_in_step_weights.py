@@ -68,7 +68,7 @@ def test_the_published_width_is_solved_exactly(shape):
     torch.testing.assert_close(w, exact, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("bandwidth", ["cross", "median", 0.5])
+@pytest.mark.parametrize("bandwidth", ["cross", "median", "paper", 0.5])
 @pytest.mark.parametrize("d", [1, 3])
 def test_weighing_reads_no_value_on_the_host(bandwidth, d):
     with FakeTensorMode():

@@ -2,7 +2,7 @@ r"""The terms of the objective: weights of a batch, estimated anew in every step
 
 - *Kernel mean matching* with a ridge that pulls weights towards one: the solution of one linear
   system, on any device and without waiting for it. The published programme, which has next to no
-  ridge and is solved exactly, is found in the host's memory by :mod:`giw.weights`.
+  ridge, is solved exactly: on a CPU by :mod:`giw.weights`, elsewhere by its twin in torch.
 - *Relative density ratios* by least squares, the model of :class:`giw.RULSIF`.
 - *Class shares* from a handful of validation labels. Shares among few points are mostly noise. They
   are shrunk as far as they are noise, by the positive-part rule of James and Stein [1]_ on the
@@ -28,16 +28,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from giw.checks import check_auto, check_positive
-from giw.weights.kmm import matched_weights
-from giw.weights.samples import median_distance
 
 LOSSES_WIDER = 2.0  # losses are one-dimensional: a kernel as wide as their distances follows noise
-PUBLISHED_RIDGE = 1e-5
 UNSEEN = 0.5  # points that a class counts as which validation data lack
 
 
@@ -56,9 +52,9 @@ class DynamicWeights:
         validation points, twice that for losses; scale free, and wide enough to reach from most
         training points to what validation holds and training lacks. "median": the median distance
         of the training points, scale free; where most of them are alike (a rare class) it is so
-        small that the others get no weight. "paper": the published programme, solved exactly in the
-        host's memory. Its inverse squared width γ *is* that median, under which small losses all
-        look alike. A number is a width σ.
+        small that the others get no weight. "paper": the published programme, solved exactly. Its
+        inverse squared width γ *is* that median, under which small losses all look alike. A number
+        is a width σ.
     ridge : float, default=0.003
         Squared distance of weights from one that is added to what is minimised, per training point;
         more of it shrinks all weights towards one. The published programme has its own, 1e-5 in
@@ -107,15 +103,17 @@ def dynamic_kmm(
 
     are then cut off at zero and ``upper``, and scaled to mean one. With ``bandwidth="paper"`` it is
     the published problem, see :func:`giw.kmm`. Settings are those of
-    :class:`giw.objective.DynamicWeights`; nothing is checked and, but for the published problem,
-    nothing waits for a device, so that it can be captured in a CUDA graph; ``torch.func.vmap``
-    solves several problems at once. Where nothing tells points apart, or all memberships are zero,
+    :class:`giw.objective.DynamicWeights`; nothing is checked and nothing waits for a device, so
+    that it can be captured in a CUDA graph; ``torch.func.vmap`` solves several problems at once.
+    Where nothing tells points apart, or all memberships are zero,
     weights are one. They come in the dtype of ``z_train``, or float32 where that is narrower.
     """
     x_train, x_val, member = _rows(z_train, z_val, val_weight)
     with torch.autocast(x_train.device.type, enabled=False):
         if bandwidth == "paper":
-            return _OnHost.apply(x_train, x_val, member, upper)
+            from giw.objective.published import published_weights
+
+            return published_weights(x_train, x_val, member, upper)
         width, apart = kernel_width(x_train, x_val, member, bandwidth)
         n, total = len(x_train), member.sum()
         x_train, x_val = x_train / width, x_val / width
@@ -416,43 +414,6 @@ def solved(matrix: Tensor, ridge: float, right: Tensor) -> Tensor:
     lower = torch.linalg.cholesky_ex(matrix + ridge * eye).L
     half = torch.linalg.solve_triangular(lower, right, upper=False)
     return torch.linalg.solve_triangular(lower.mT, half, upper=True)
-
-
-class _OnHost(torch.autograd.Function):
-    """The published problem in numpy; ones where there is nothing to tell points apart by.
-
-    An autograd function because under ``vmap`` tensors hand out their numbers nowhere else.
-    """
-
-    @staticmethod
-    def forward(x_train: Tensor, x_val: Tensor, member: Tensor, upper: float) -> Tensor:
-        # a ridge of 1e-5 beside eigenvalues of n asks for double precision
-        train, val, inside = (z.double().cpu().numpy() for z in (x_train, x_val, member))
-        rounding = 10 * torch.finfo(x_train.dtype).eps * np.sqrt(np.square(train).mean())
-        if not (train.std(0).max() > rounding and inside.any()):
-            return torch.ones_like(x_train[:, 0])
-        gamma = median_distance(train)
-        weight = matched_weights(
-            train, val, inside, gamma=gamma, ridge=PUBLISHED_RIDGE, upper=upper
-        )
-        return torch.from_numpy(weight).to(x_train)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def backward(ctx: Any, *_: Any) -> tuple[None, ...]:
-        return (None,) * 4
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, *inputs: Any) -> tuple[Tensor, int]:
-        found = [
-            _OnHost.apply(*(z if dim is None else z.select(dim, t)
-                            for z, dim in zip(inputs, in_dims, strict=False)))
-            for t in range(info.batch_size)
-        ]  # fmt: skip
-        return torch.stack(found), 0
 
 
 def pairwise_squared_distances(x: Tensor, y: Tensor) -> Tensor:

@@ -20,7 +20,6 @@ PROTOCOLS = ("honest", "published", "authors")  # those that the report shows
 DEVELOPMENT = "development"  # to choose constants by, and in no report
 SCALES = ("paper", "laptop")
 SHARED = ("n_train", "n_val", "wide_net", "all_rows", "draw_ten")  # what methods start from
-ON_HOST = {"paper_bandwidth"}  # exact weights, which the host finds
 LAPTOP_POINTS = 3_000  # training images at laptop scale
 PLAIN = re.compile(r"[A-Za-z0-9_.+]{0,120}")
 

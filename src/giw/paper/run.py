@@ -27,7 +27,7 @@ from giw.nets.training import (
     pretrain_trials,
     train_trials,
 )
-from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, ON_HOST, Job, Run
+from giw.paper.plan import DEVELOPMENT, LAPTOP_POINTS, Job, Run
 from giw.paper.rows import LAST, Result
 from giw.paper.settings import Samples, paper_problem
 from giw.paper.shifts import (
@@ -160,7 +160,6 @@ def config_of(run: Run) -> TrainingConfig:
         epoch_of="val" if "one_step" in run.changes else "train",
         # testing takes longer than a single step, and most of an epoch at laptop scale
         test_last=LAST if run.scale == "laptop" or "one_step" in run.changes else None,
-        cuda_graph=not ON_HOST & set(run.changes),  # a recorded step cannot ask the host
         max_calibration=0 if "all_rows" in run.changes else TrainingConfig.max_calibration,
     )
 

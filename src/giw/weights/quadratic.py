@@ -138,6 +138,7 @@ def interior_point(
         # ⟨gap + a·shift, dual + a·turn⟩, where ⟨gap, turn⟩ + ⟨shift, dual⟩ = −⟨gap, dual⟩
         after = spare * (1 - ahead) - ahead * ahead * float(np.vdot(gap, bend))
         target = max(spare * (after / spare) ** 4, 0.1 * goal) / (2 * (n + 1))
+        bend *= min(1.0, 10 * ahead)  # a step that must be short says little of curvature
         # corrector
         pull = target / gap
         pull += bend

@@ -17,9 +17,13 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from giw.nets.methods import METHODS, TrainOnly
 from giw.nets.training import sample_losses
+from giw.objective import DynamicWeights
 
+PUBLISHED = {"representation": "eval_loss", "weigh": DynamicWeights(bandwidth="paper")}
 CASES = {
     **METHODS,
+    "giw, published": lambda: METHODS["giw"](**PUBLISHED),
+    "diw, published": lambda: METHODS["diw"](**PUBLISHED),
     "giw, hidden": lambda: METHODS["giw"](representation="hidden"),
     "r_diw, hidden": lambda: METHODS["r_diw"](representation="hidden"),
 }

@@ -16,7 +16,7 @@ from giw.nets.kernels.products import by_products
 from giw.nets.methods import GIW, METHODS
 from giw.nets.models import LeNet5, ResNet18, initialised
 from giw.nets.training import Tensors, TrainingConfig, train, train_trials
-from giw.objective import dynamic_kmm
+from giw.objective import DynamicWeights, dynamic_kmm
 
 pytestmark = [
     pytest.mark.gpu,
@@ -26,9 +26,9 @@ GPU = torch.device("cuda")
 CONFIG = TrainingConfig(
     epochs=3, pretrain_epochs=2, batch_size=16, learning_rate=0.01, precision="float32"
 )
-by_name = pytest.mark.parametrize(
-    "method", [make() for make in METHODS.values()], ids=lambda m: m.name
-)
+EVERY_METHOD = {name: make() for name, make in METHODS.items()}
+EVERY_METHOD["giw, published width"] = GIW(weigh=DynamicWeights(bandwidth="paper"))
+by_name = pytest.mark.parametrize("method", EVERY_METHOD.values(), ids=EVERY_METHOD)
 
 
 def on_gpu(data):
@@ -38,23 +38,24 @@ def on_gpu(data):
 
 @pytest.mark.parametrize("bandwidth", ["cross", "median", "paper", 0.5])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-def test_fused_weights_are_those_of_the_chain(scale, bandwidth):
+def test_weights_are_those_of_the_cpu(scale, bandwidth):
     generator = torch.Generator().manual_seed(0)
     losses = scale * torch.rand(256, generator=generator).pow(3)
     val, member = scale * torch.rand(20, generator=generator), torch.rand(20, generator=generator)
-    chain = dynamic_kmm(losses, val, member, bandwidth=bandwidth)
-    fused = dynamic_kmm(losses.to(GPU), val.to(GPU), member.to(GPU), bandwidth=bandwidth)
-    torch.testing.assert_close(fused.cpu(), chain, rtol=2e-3, atol=2e-3)
+    expected = dynamic_kmm(losses, val, member, bandwidth=bandwidth)
+    found = dynamic_kmm(losses.to(GPU), val.to(GPU), member.to(GPU), bandwidth=bandwidth)
+    torch.testing.assert_close(found.cpu(), expected, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.parametrize("bandwidth", ["cross", "paper"])
 @pytest.mark.parametrize("n", [2, 50, 255, 256])
-def test_fused_weights_of_stacked_trials_of_any_size(n):
+def test_weights_of_stacked_trials_of_any_size(n, bandwidth):
     generator = torch.Generator().manual_seed(n)
     x, v = torch.rand(3, n, generator=generator).square(), torch.rand(3, 7, generator=generator)
     member = torch.tensor([[1.0] * 7, [0.0] * 7, [1, 0, 1, 0, 1, 0, 0.5]])
     x[2] = 1.5
-    stacked = vmap(dynamic_kmm)(x.to(GPU), v.to(GPU), member.to(GPU))
-    expected = vmap(dynamic_kmm)(x, v, member)
+    weigh = vmap(DynamicWeights(bandwidth))
+    stacked, expected = weigh(x.to(GPU), v.to(GPU), member.to(GPU)), weigh(x, v, member)
     torch.testing.assert_close(stacked.cpu(), expected, rtol=2e-3, atol=2e-3)
 
 
