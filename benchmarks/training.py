@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import vmap
 
 from giw.nets.kernels.devices import Precision
 from giw.nets.methods import GIW, METHODS, TrainOnly
@@ -39,7 +40,7 @@ from giw.nets.training import (
     sample_losses,
     train_trials,
 )
-from giw.objective import DynamicWeights, dynamic_kmm
+from giw.objective import DynamicWeights, dynamic_kmm, published
 from giw.paper.settings import PaperSetting, paper_problem, paper_samples, paper_setting
 from giw.paper.shifts import trial_seeds
 
@@ -306,7 +307,7 @@ def cuda(quick: bool) -> None:
     say("GIW step, 5 trials / 1 trial", f"{giw_ms[5] / giw_ms[1]:.2f}", "flat would be 1")
     losses, val, member = torch.rand(5, 256), torch.rand(5, 20), torch.ones(5, 20)
     parts = [part.cuda() for part in (losses, val, member)]
-    weights = device_ms(lambda: dynamic_kmm(*parts))
+    weights = device_ms(lambda: vmap(dynamic_kmm)(*parts))
     say("weight estimation alone, 5 trials (ms)", f"{weights:.3f}")
     say("  share of a GIW step", f"{100 * weights / giw_ms[5]:.0f} %")
 
@@ -332,6 +333,23 @@ def methods(quick: bool, names: Sequence[str]) -> None:
     for name in names:
         ms = step_ms(METHODS[name](), modules, datas, config)
         say(f"{name}, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
+    exact = GIW(weigh=DynamicWeights(bandwidth="paper"))
+    ms = step_ms(exact, modules, datas, config)
+    say("giw with published weights, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
+    alone = step_ms(exact, modules[:1], datas[:1], config)
+    say("  one trial", f"{alone:.3f}")
+    before, published.in_torch = published.in_torch, through_the_host
+    ms = step_ms(exact, modules, datas, replace(config, cuda_graph=False))
+    alone = step_ms(exact, modules[:1], datas[:1], replace(config, cuda_graph=False))
+    published.in_torch = before
+    say("the same weights in numpy, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
+    say("  one trial", f"{alone:.3f}")
+
+
+def through_the_host(train: Tensor, val: Tensor, member: Tensor, upper: float) -> Tensor:
+    """Published weights of tensors on a GPU as a CPU finds them."""
+    found = published.InNumpy.apply(train.cpu(), val.cpu(), member.cpu(), upper)
+    return found.to(train.device)
 
 
 def kernels(quick: bool) -> None:

@@ -1,15 +1,19 @@
 """What ``pytest -m gpu`` asks of a GPU, for machines without pytest: ``python tools/gpu_check.py``.
 
-Weights, patches and a few steps of every method on the GPU beside the same on the CPU.
+Weights, patches and a few steps of every method on the GPU beside the same on the CPU, and how
+long weights take.
 """
 
 from __future__ import annotations
+
+import time
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
+from giw.nets.kernels.graph import captured
 from giw.nets.kernels.products import by_products
 from giw.nets.methods import GIW, METHODS
 from giw.nets.models import LeNet5, initialised
@@ -34,10 +38,18 @@ def weights() -> bool:
     generator = torch.Generator().manual_seed(0)
     x, v = torch.rand(5, 256, generator=generator) ** 3, torch.rand(5, 20, generator=generator)
     parts, fine = (x, v, torch.rand(5, 20, generator=generator)), True
+    there = [part.to(GPU) for part in parts]
     for bandwidth in ("cross", "paper"):
         weigh = vmap(DynamicWeights(bandwidth))
-        found = weigh(*(part.to(GPU) for part in parts))
-        fine &= told(f"weights, {bandwidth}", found, weigh(*parts), 2e-3)
+        fine &= told(f"weights, {bandwidth}", weigh(*there), weigh(*parts), 2e-3)
+        replay = captured(lambda weigh=weigh: weigh(*there), GPU, lambda: None)
+        for title, work in (("recorded", replay), ("on the host", lambda w=weigh: w(*parts))):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(20):
+                work()
+            torch.cuda.synchronize()
+            print(f"    {title}: {50 * (time.perf_counter() - start):.2f} ms for five problems")
     return fine
 
 
