@@ -27,7 +27,8 @@ def test_rows_are_those_of_the_pool_with_their_numbers_and_room_for_a_label(tabl
     every = pd.read_csv(pool, dtype=str, keep_default_na=False)
     told = json.loads(result.stdout)
     assert told["rows"] == written["row"].astype(int).tolist() == sorted(told["rows"])
-    assert told["way"] == "random"
+    assert told["random"] == 7
+    assert set(written["chosen"]) == {"random"}
     columns = [*every.columns]
     same = every.iloc[written["row"].astype(int) - 2][columns].reset_index(drop=True)
     pd.testing.assert_frame_equal(written[columns], same)
@@ -59,6 +60,20 @@ def test_what_labels_are_expected_to_gain_is_told_with_val(tables, tmp_path):
     assert low <= told["expected_gain"] <= high
 
 
+def test_half_of_the_rows_are_those_that_a_model_is_least_sure_of(tables, tmp_path):
+    """Labels of the town that training does not have are hard to tell."""
+    train, pool = tables
+    out, val = tmp_path / "next.csv", tmp_path / "val.csv"
+    pd.read_csv(val).assign(day="2024-01-31").to_csv(val, index=False)
+    result = run("label-next", train, pool, "-l", "y", "-n", 9, "--val", val, "-o", out)
+    assert "5 of them drawn at random" in result.stdout
+    written = pd.read_csv(out)
+    sides = written.groupby("chosen")["town"]
+    assert sides.size().to_dict() == {"least sure": 4, "random": 5}
+    assert written["row"].is_unique
+    assert set(sides.get_group("least sure")) == {"Lima"} < set(sides.get_group("random"))
+
+
 def test_a_file_that_is_there_is_not_replaced(tables):
     train, pool = tables
     result = run("label-next", train, pool, "-l", "y", "-o", pool)
@@ -72,14 +87,16 @@ def test_a_file_that_is_there_is_not_replaced(tables):
         (("-n", 46), "45 rows to label, fewer than 46"),
         (("-o", "rows.txt"), "must end in .csv"),
         (("-l", "why"), "no column 'why'"),
-        ((), "has a column 'row'"),
+        (("row",), "has a column 'row'"),
+        (("chosen",), "has a column 'chosen'"),
     ],
 )
 def test_mistakes_get_one_line(tables, monkeypatch, more, words):
     train, pool = tables
-    if not more:
+    if not more[0].startswith("-"):
         for path in tables:
-            pd.read_csv(path).assign(row=1).to_csv(path, index=False)
+            pd.read_csv(path).assign(**{more[0]: 1}).to_csv(path, index=False)
+        more = ()
     monkeypatch.chdir(pool.parent)
     result = run("label-next", train, pool, "-l", "y", "-n", 5, *more)
     assert result.exit_code == 2

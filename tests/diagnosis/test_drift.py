@@ -25,6 +25,24 @@ def test_alarms_without_drift_are_as_rare_as_the_level():
     assert np.mean(np.array(p_value) <= 0.5) <= 0.6
 
 
+@pytest.mark.parametrize("coarse", [False, True])
+def test_the_training_rows_themselves_raise_no_alarm(coarse):
+    """Each is nearest to itself, which says nothing of where rows come from now."""
+    rng = np.random.default_rng(4)
+
+    def rows(count):
+        if coarse:  # most rows repeat others
+            return pd.DataFrame(rng.integers(0, 4, size=(count, 3)), columns=["a", "b", "c"])
+        return table(rng, count)
+
+    p_value = []
+    for _ in range(10):
+        train = rows(300)
+        kept = Reference.of(train, rows(100))
+        p_value += [drift(kept, new).p_value for new in (train, train[:60])]
+    assert np.mean(np.array(p_value) <= 0.1) <= 0.1
+
+
 def test_a_column_that_moves_is_found_and_named():
     rng = np.random.default_rng(1)
     kept = Reference.of(table(rng, 300), table(rng, 100))

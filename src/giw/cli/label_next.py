@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 POOL = "Rows without labels, from where the model will be used."
 VAL = "Rows of the same kind that are labelled already: they tell what more of them will gain."
-MANY = "How many rows to label."
 KNOWN = 0.05  # half of an interval of accuracy that most people would call known
 
 
@@ -24,7 +23,7 @@ def label_next(
     pool: Annotated[Path, typer.Argument(metavar="POOL", help=POOL)],
     label: Label,
     labelled: Annotated[Path | None, option("--val", help=VAL)] = None,
-    many: Annotated[int, option("--rows", "-n", help=MANY, min=1)] = 50,
+    many: Annotated[int, option("--rows", "-n", help="How many rows to label.", min=1)] = 50,
     out: Annotated[Path, option("--out", "-o", help="Csv file for them.")] = Path("to_label.csv"),
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -32,11 +31,11 @@ def label_next(
 ) -> Told:
     """Say which rows of a pool to label first, and what their labels are expected to gain.
 
-    They are drawn at random, so that they also show how good the model is. Rows of POOL that have
-    a label are passed over, unless all have one.
+    They are drawn at random, with --val half of them: a model is least sure of the others. Only
+    random ones show how good it is. Rows of POOL with a label are passed over, unless all have one.
 
     The file has the rows as they are in POOL, their number there as a spreadsheet counts it
-    (names are in row 1), and a column for the label.
+    (names are in row 1), how each was chosen, and a column for the label.
 
     Example:
 
@@ -49,6 +48,7 @@ def label_next(
         raise ValueError(f"{out} exists already; name another file with --out")
     import numpy as np
 
+    from giw.judging.selection import rows_to_label
     from giw.tables import Encoder, read_table
     from giw.tables.table import missing_in
     from giw.writing import write_whole
@@ -56,38 +56,37 @@ def label_next(
     tables = [read_table(path) for path in (train, pool, labelled) if path is not None]
     y = tables[0].labels(label)
     encoder = Encoder().fit(tables[0].without(label), tables[1].without(label))
-    encoder.transform(tables[1])  # the pool has the columns of training
+    X_pool = encoder.transform(tables[1])  # it has the columns of training
     column, free = tables[1].columns.get(label), np.arange(len(tables[1]))
     if column is not None and missing_in(column).any():
         free = np.flatnonzero(missing_in(column))
     if len(free) < many:
-        raise ValueError(
-            f"{pool} has {len(free)} rows to label, fewer than {many}; ask for fewer with --rows"
-        )
-    rows = np.sort(np.random.default_rng(seed).permutation(free)[:many])
-    values: dict[str, Any] = {}
-    said = "What more labels gain can be told once these are there: pass them as --val."
+        raise ValueError(f"{pool} has {len(free)} rows to label, fewer than {many}; lower --rows")
+    told: tuple[str, dict[str, Any], Any] = "Pass these as --val and see what more gain.", {}, None
     if labelled is not None:
         with stderr(quiet or as_json).status("judging by --val"):
-            said, values = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
-    write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
+            told = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
+    said, values, model = told
+    picked, how = rows_to_label(len(free), many, model, X_pool[free], random_state=seed)
+    rows, drawn = free[picked], how.count("random")
+    write_whole(out, _as_in_file(pool, tables[1], rows, how, label).to_csv(index=False))
     files = [str(train), str(labelled or out), "--label", label, "-o", "model/"]
-    files += ["--drop", "row"] * (labelled is None)
-    add = f", add the rows to {labelled} without column 'row'" if labelled is not None else ""
+    files += ["--drop", "row", "--drop", "chosen"] * (labelled is None)
+    add = f", add the rows to {labelled} without 'row' and 'chosen'" if labelled is not None else ""
     words = [
-        f"Label these {many} of {len(free):,} rows first, drawn at random: {out}",
+        f"Label these {many} of {len(free):,} rows first, {drawn} of them drawn at random: {out}",
+        *["Of the others a model is least sure; judge it by random ones only."] * (drawn < many),
         said,
         f"Next: fill in column {label!r}{add}, then\n  {shlex.join(['giw', 'fit', *files])}",
     ]
-    told = {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "way": "random"}
-    notes = [note for table in tables for note in table.notes]
-    return Told({**told, **values}, "\n".join(words), notes=notes)
+    values |= {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "random": drawn}
+    return Told(values, "\n".join(words), notes=[n for table in tables for n in table.notes])
 
 
 def _outlook(
     encoder: Any, train: Table, y: Any, val: Table, label: str, many: int, seed: int
-) -> tuple[str, dict[str, Any]]:
-    """What so many labels are expected to gain, and how well accuracy is known with them."""
+) -> tuple[str, dict[str, Any], Any]:
+    """What so many labels are expected to gain, how well accuracy is known, and a model, if any."""
     import giw
     from giw.judging.gain import FEWEST, expected_gain
 
@@ -96,20 +95,21 @@ def _outlook(
     model = giw.ReweightedClassifier(random_state=seed)
     found = expected_gain(model, X, y, X_val, y_val, many, random_state=seed)
     if found is None:
-        return f"{val.source} has {len(y_val)} rows; from {FEWEST} on they tell what more gain.", {}
+        return f"{val.source} has {len(y_val)} rows; {FEWEST} tell what more gain.", {}, None
     gain, (low, high) = found
     risk = giw.select(model.fit(X, y, X_val=X_val, y_val=y_val)).risks["stack"]
     wide = giw.labels_needed(risk, 2 * KNOWN)
     values = {"accuracy": risk.estimate, "expected_gain": gain, "gain_interval": [low, high]}
+    values["labels_for_interval"] = wide
     return (
         f"Accuracy now: {risk.estimate:.2f} on left-out rows ({risk.interval[0]:.2f} to "
-        f"{risk.interval[1]:.2f}). Expected gain of {many} labels: {gain:+.3f} ({low:+.3f} to "
-        f"{high:+.3f}). Accuracy is known to ± {KNOWN:g} "
+        f"{risk.interval[1]:.2f}). Expected gain of {many} random labels: {gain:+.3f} ({low:+.3f} "
+        f"to {high:+.3f}). Accuracy is known to ± {KNOWN:g} "
         + (f"with {wide:,} labels more." if wide else "already.")
-    ), {**values, "labels_for_interval": wide}
+    ), values, model  # fmt: skip
 
 
-def _as_in_file(path: Path, table: Table, rows: Any, label: str) -> Any:
+def _as_in_file(path: Path, table: Table, rows: Any, how: Any, label: str) -> Any:
     """The rows as they are in the file, with their numbers first and a column for the label."""
     import pandas as pd
 
@@ -122,10 +122,11 @@ def _as_in_file(path: Path, table: Table, rows: Any, label: str) -> Any:
         )
     else:
         frame = pd.read_parquet(path) if name.endswith(PARQUET) else pd.DataFrame(table.columns)
-    if "row" in frame:
-        raise ValueError(f"{path} has a column 'row', which is to hold row numbers; rename it")
+    for name in {"row", "chosen"} & set(frame):
+        raise ValueError(f"{path} has a column {name!r}, which the new file is to have; rename it")
     some = frame.iloc[rows].copy()
     if label not in some:
         some[label] = ""
     some.insert(0, "row", rows + 2)
+    some.insert(1, "chosen", how)
     return some

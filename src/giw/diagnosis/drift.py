@@ -17,7 +17,7 @@ from giw.diagnosis.findings import Finding, a_test, counted, holm, p_in_words, p
 from giw.diagnosis.shift_tests import FEWEST, features_test, largest_gaps, outside_test, together
 from giw.estimators.limits import Reference
 from giw.judging.risk import binomial_interval
-from giw.support import conformal_p, nearest
+from giw.support.scores import COPY, conformal_p, nearest, without_copy
 from giw.tables import as_table
 
 MOST_TESTED = 2_000  # new rows that tests compare; all are looked at one by one
@@ -146,10 +146,12 @@ def drift(
     generator = np.random.default_rng(random_state)
     # in the precision that rows are kept in: equal values have to stay equal
     new, counts = reference.encode(table)
-    old, train = reference.z[reference.is_val], reference.z[~reference.is_val]
+    old, train = reference.z[reference.is_val], np.unique(reference.z[~reference.is_val], axis=0)
     gone = reference.outside(table)
     new = new[np.sort(generator.permutation(n)[:MOST_TESTED])]
-    far, far_old = (nearest(side, train, NEIGHBOURS)[0].mean(axis=1) for side in (new, old))
+    # to rows that differ from it, on both sides: a training row's own copy is no news
+    near = [nearest(side, train, NEIGHBOURS + 1) for side in (new, old)]
+    far, far_old = (without_copy(each, COPY)[0].mean(axis=1) for each in near)
     before = np.column_stack([old, far_old]).astype(np.float64)
     now = np.column_stack([new, far]).astype(np.float64)
     both, is_new = together(before, now)

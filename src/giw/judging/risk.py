@@ -30,8 +30,20 @@ Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 MOST_LABELS = 10**7  # where the search for a number of labels ends
 
 
-@dataclass(frozen=True)
-class RiskEstimate:
+class Summarised:
+    """A result that is shown by its ``summary``."""
+
+    def __repr__(self) -> str:
+        """The first line."""
+        return f"{type(self).__name__}({self.summary().splitlines()[0]})"  # type: ignore[attr-defined]
+
+    def _repr_html_(self) -> str:
+        lines = self.summary().splitlines()  # type: ignore[attr-defined]
+        return "<p>" + "<br>".join(map(html.escape, lines)) + "</p>"
+
+
+@dataclass(frozen=True, repr=False)
+class RiskEstimate(Summarised):
     """Expected loss on the test distribution, or accuracy, with a confidence interval.
 
     Attributes
@@ -84,18 +96,6 @@ class RiskEstimate:
             means = [f"{name} {mean:.3f}" for name, mean in sides.items() if mean is not None]
             text += f"\n{self.alpha:.0%} of them inside the training support; {', '.join(means)}"
         return "\n".join([text, *self.notes])
-
-    def __repr__(self) -> str:
-        """The first line of the summary."""
-        return f"RiskEstimate({self.summary().splitlines()[0]})"
-
-    def _repr_html_(self) -> str:
-        return html_lines(self.summary())
-
-
-def html_lines(text: str) -> str:
-    """Plain text as a paragraph of HTML."""
-    return "<p>" + "<br>".join(map(html.escape, text.splitlines())) + "</p>"
 
 
 def risk_from_losses(
@@ -180,8 +180,6 @@ def estimate_risk(
     gone = {"fitted_to_train": fitted_to_train, "n_folds": n_folds}
     warn_deprecated(gone, "the interval is of validation points alone")
     X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
-    if len(y_val) < 2:
-        raise ValueError(f"need at least two validation points for an interval, got {len(y_val)}")
     measure, metric = measure_of(model, loss)
     _check_kind(model, {"y": y, "y_val": y_val})
     notes = _refuse_known_rows(model, X_val)

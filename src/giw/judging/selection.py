@@ -14,29 +14,24 @@ from sklearn.utils.validation import has_fit_parameter
 
 from giw.checks import as_generator, check_count
 from giw.estimators.fitting import fit_weighted, last_step
-from giw.estimators.inputs import (
-    check_estimator_instance,
-    encode_and_split,
-    rows_of,
-    table_of,
-)
+from giw.estimators.inputs import check_estimator_instance, encode_and_split, rows_of, table_of
 from giw.estimators.reweighted import Reweighted
 from giw.estimators.stack import folds_of
 from giw.judging.risk import (
     Loss,
     RiskEstimate,
+    Summarised,
     Vector,
     both_tables,
     classifies,
-    html_lines,
     measure_of,
     risk_from_losses,
 )
 from giw.support import nearest
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(Summarised):
     """The model that does best on the test distribution, as far as can be told.
 
     Attributes
@@ -63,13 +58,6 @@ class Selection:
             f"({self.risks[name].interval[0]:.3f} to {self.risks[name].interval[1]:.3f})"
             for name in self.order
         )
-
-    def __repr__(self) -> str:
-        """The first line of the summary."""
-        return f"Selection({self.summary().splitlines()[0]}; {len(self.order)} models)"
-
-    def _repr_html_(self) -> str:
-        return html_lines(self.summary())
 
 
 def select(
@@ -115,7 +103,6 @@ def select(
     if hasattr(models, "fit"):
         raise ValueError("models must be a list or a mapping of names to estimators, got one model")
     named = _named(models)
-    generator = as_generator(random_state)
     X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
     groups = len(y_val) if groups_val is None else len(np.unique(groups_val))
     folds = min(n_folds, groups)
@@ -128,7 +115,7 @@ def select(
             "squared error; pass models of one kind, or a loss that judges both"
         )
     strata = y_val if classifies(next(iter(named.values()))) else np.zeros(len(y_val))
-    fold = folds_of(strata, folds, generator, groups_val)
+    fold = folds_of(strata, folds, as_generator(random_state), groups_val)
     risks = {}
     for name, model in named.items():
         measure, metric = measure_of(model, loss)
@@ -170,8 +157,7 @@ def left_out_losses(model: Reweighted, loss: Loss | None = None) -> dict[str, Ve
     found = {**dict(zip(left.names, left.prediction, strict=True)), "stack": left.mixed}
     if hasattr(model, "classes_"):
         found = {name: model.classes_[said.argmax(axis=1)] for name, said in found.items()}
-    measure = measure_of(model, loss)[0]
-    return {name: measure(left.y, said) for name, said in found.items()}
+    return {name: measure_of(model, loss)[0](left.y, said) for name, said in found.items()}
 
 
 def _ordered(risks: Mapping[str, RiskEstimate]) -> tuple[str, ...]:
@@ -226,6 +212,23 @@ def label_first(
     distance = nearest(z_new, z[:10_000], 1)[0][:, 0]
     far = distance / max(float(distance.max()), 1e-12)
     return _spread_out(np.where(inside, unsure / 2, (1 + far) / 2), z_new, n_points)
+
+
+def rows_to_label(
+    m: int, count: int, model: Any, X: Any, *, random_state: Any = None
+) -> tuple[NDArray[np.int64], list[str]]:
+    """``count`` of m rows to label, ascending, and of each whether it is "random" or "least sure".
+
+    With a model at most half are those of the smallest margin between its two likeliest classes:
+    more is gained by them (``benchmarks/companion.py``), and the random half judges models.
+    """
+    drawn = as_generator(random_state).permutation(m)[: count if model is None else -(-count // 2)]
+    margin = np.zeros(m)
+    if model is not None:
+        margin = np.diff(np.sort(model.predict_proba(X), axis=1)[:, -2:])[:, 0]
+    margin[drawn] = -1  # so that they come first
+    rows = np.sort(np.argsort(margin, kind="stable")[:count])
+    return rows, np.where(margin[rows] < 0, "random", "least sure").tolist()
 
 
 def _spread_out(value: Vector, z: Vector, count: int) -> Any:
