@@ -330,7 +330,8 @@ def fits(cell: Cell, draws: Sequence[int], args: argparse.Namespace) -> list[dic
                 "cell": cell.name, "draw": draw, "method": name,
                 "accuracy": f"{(p.argmax(1) == y).mean():.4f}",
                 "log_loss": f"{-np.log(p[np.arange(len(y)), y] + 1e-12).mean():.3f}",
-                "seconds": f"{after.get(name, 0.0) / len(draws):.1f}",
+                # a time is worth something beside that of GIW in the same run
+                "seconds": "0.0" if args.anew else f"{after.get(name, 0.0) / len(draws):.1f}",
                 "weight": f"{weights[t].get(name, 0.0):.2f}",
             })  # fmt: skip
         if args.keep:
@@ -507,8 +508,8 @@ def summary(
         over = np.mean([found[method].mean() - found[rival].mean() for found in cells])
         yield f"{over:+.2f}"
     times = {(r["cell"], r["draw"], r["method"]): float(r["seconds"]) for r in rows}
-    ratio = [s / times[c, d, "giw"] for (c, d, m), s in times.items() if m == method]
-    yield f"{np.median(ratio):.1f}"
+    ratio = [s / times[c, d, "giw"] for (c, d, m), s in times.items() if m == method and s > 0]
+    yield f"{np.median(ratio):.1f}" if ratio else "–"
 
 
 def figure(args: argparse.Namespace) -> None:
