@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from giw.tables import TableSample, read_table, read_within, sample_file, table_from_frame
+from giw.tables import read_table, read_within, sample_file, table_from_frame
 
 CELLS = ("1", "0", "-2.5", "+7", "07", "1e3", "", "NA", "True", "false", "a", "2020-01-31")
 CELLS += ("2020-02-30", '"x,y"', " 3", "inf", "2020-01-31T10:00:00", '"two\nlines"')
@@ -96,8 +96,8 @@ def test_short_numbers_take_more_room_in_memory_than_on_the_disk(tmp_path):
     """2 bytes a cell in the file, 8 in the table, and six copies of that."""
     path = write(tmp_path / "t.csv", "a,b,c", *["1,2,3"] * 1_000)
     room = 6 * 8 * 3 * 1_000
-    assert isinstance(read_within(path, 0.98 * room), TableSample)
-    assert not isinstance(read_within(path, 1.02 * room), TableSample)
+    assert read_within(path, 0.98 * room).total == 1_000
+    assert read_within(path, 1.02 * room).rows is None
 
 
 def test_of_a_small_file_that_unpacks_to_much_a_sample_is_read(tmp_path):
@@ -107,7 +107,6 @@ def test_of_a_small_file_that_unpacks_to_much_a_sample_is_read(tmp_path):
 
     assert path.stat().st_size < 1e5
     sample = read_within(path, 1e6, label="x")
-    assert isinstance(sample, TableSample)
     assert sample.total == 2**20
     assert sample.label_counts == {0: 2**20}
 

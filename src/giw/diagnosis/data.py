@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from giw.checks import as_labels, refuse_many_classes
 from giw.diagnosis.facts import facts
 from giw.diagnosis.findings import UNSEEN, Finding, some
-from giw.tables import Encoder, Table, TableSample, as_table
+from giw.tables import Encoder, Table, as_table
 from giw.tables.encoder import as_text
 
 BY_CHANCE = (*UNSEEN, "range", "duplicates")  # facts that dealing the rows at random may explain
@@ -103,20 +103,19 @@ def read(
         None if of is None else _names(of, len(table), name)
         for of, table, name in ((groups, train, "groups"), (groups_val, val, "groups_val"))
     ]
-    samples = [table if isinstance(table, TableSample) else None for table in (train, val)]
     known: tuple[Finding, ...] = ()
     names = train.names
     if not (train.unnamed and val.unnamed and len(train.names) != len(val.names)):
         known = _known(train, val, labels, group)  # else the encoder says what is wrong
         train, val = _comparable(train, val, known)
     encoder = Encoder().fit(train, val)
-    codes, classes, counts = _as_classes(labels, samples)
+    codes, classes, counts = _as_classes(labels, (train, val))
     sides, total = [], []
-    for table, sample, y_of, of in zip((train, val), samples, codes, group, strict=True):
-        row = np.arange(len(table)) if sample is None else sample.rows
+    for table, y_of, of in zip((train, val), codes, group, strict=True):
+        row = np.arange(len(table)) if table.rows is None else table.rows
         z, levels = encoder.transform(table), encoder.level_counts(table)
         sides.append(Side(table, z, levels, y_of, of, row))
-        total.append(len(table) if sample is None else sample.total)
+        total.append(table.total or len(table))
     rows = sides[1].row
     return Data(
         sides[0],
@@ -181,7 +180,7 @@ def _comparable(train: Table, val: Table, known: Sequence[Finding]) -> tuple[Tab
 
 
 def _as_classes(
-    labels: list[Any], samples: Sequence[TableSample | None]
+    labels: list[Any], tables: Sequence[Table]
 ) -> tuple[list[Ints | None], tuple[str, ...], Ints]:
     """Codes, names and counts of labels; counts are those of the whole file where it is known."""
     train, val = labels
@@ -200,9 +199,9 @@ def _as_classes(
     sides = np.split(code.reshape(-1).astype(np.int64), [len(train)])
     counts = [
         np.bincount(side, minlength=len(classes))
-        if sample is None or sample.label_counts is None
-        else np.array([sample.label_counts.get(value, 0) for value in classes.tolist()])
-        for side, sample in zip(sides, samples, strict=True)
+        if table.label_counts is None
+        else np.array([table.label_counts.get(value, 0) for value in classes.tolist()])
+        for side, table in zip(sides, tables, strict=True)
     ]
     codes = [sides[0], None if val is None else sides[1]]
     return codes, tuple(map(str, classes.tolist())), np.stack(counts)

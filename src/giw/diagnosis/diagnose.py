@@ -62,13 +62,13 @@ def diagnose(
 
     Parameters
     ----------
-    X : array of shape (n, d), data frame, Table or TableSample
+    X : array of shape (n, d), data frame or Table
         Training points. Text and missing values of data frames and tables are encoded. Of a sample
         of a larger file, rows are told by their number in the file, and class shares are those of
         the whole file.
     y : array of shape (n,) or None
         Training labels, of any type. Without them only features are compared.
-    X_val : array of shape (m, d), data frame, Table or TableSample
+    X_val : array of shape (m, d), data frame or Table
         Validation points from the distribution that the model will meet.
     y_val : array of shape (m,), optional
         Their labels.

@@ -10,36 +10,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giw.tables.reading import FIRST_ROW, NPZ, TableFile, checked_path, read_table
 from giw.tables.table import Column, Table, missing_in
 
 COPIES = 6  # of a table that are in memory at once: file, frame, columns, matrix, units, scratch
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class TableSample(Table):
-    """Some rows of a file, in its order, where they stand in it, and what is known of all rows."""
-
-    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (k,), from 0
-    total: int = 0  # rows in the file
-    label_counts: dict[Any, int] | None = None  # how often each label occurs in the whole file
-
-    def row_number(self, row: Any) -> int:
-        """What messages call a row: its number in the file."""
-        return self.first_row + int(self.rows[row])
 
 
 def read_within(
     path: str | os.PathLike[str], memory: float, *, label: str | None = None, random_state: int = 0
-) -> Table | TableSample:
+) -> Table:
     """A whole table where it can be worked on within ``memory`` bytes, a sample of it otherwise."""
     path = checked_path(path)
     if path.name.lower().endswith(NPZ):
@@ -59,7 +44,7 @@ def sample_file(
     most_levels: int = 10_000,
     most_added: int = 2_000,
     block_bytes: int = 2**20,
-) -> TableSample:
+) -> Table:
     """At most ``most`` random rows of a csv or parquet file, and one of each rare value besides.
 
     Parameters
@@ -116,9 +101,8 @@ def sample_file(
     if len(rare) > most_added:
         gone = f"{len(rare) - most_added:,} rare values are not in the sample"
         notes = (*notes, f"{table.source}: {gone} and count as never seen")
-    some = {name: column[kept] for name, column in table.columns.items()}
-    return TableSample(
-        some, table.source, notes, dates=table.dates, first_row=table.first_row,
+    return replace(
+        table, columns={name: column[kept] for name, column in table.columns.items()}, notes=notes,
         rows=rows[kept], total=file.total, label_counts=label_counts,
     )  # fmt: skip
 

@@ -29,9 +29,11 @@ class Table:
     notes: tuple[str, ...] = ()  # what was done while reading that a person should know
     unnamed: bool = False  # columns of an array have no names and count by their place
     dates: tuple[str, ...] = ()  # columns that held dates
-    first_row: int = (
-        0  # what messages call it: 2 in a file, as in a spreadsheet with names in row 1
-    )
+    first_row: int = 0  # what messages call the first: 2 in a file, where names are in row 1
+    # of a sample of a file:
+    rows: NDArray[np.int64] | None = None  # their numbers in it, from 0
+    total: int = 0  # rows in the file
+    label_counts: Mapping[Any, int] | None = None  # how often each label occurs in all of it
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -43,8 +45,8 @@ class Table:
         return list(self.columns)
 
     def row_number(self, row: Any) -> int:
-        """What messages call a row."""
-        return self.first_row + int(row)
+        """What messages call a row: its number in the file."""
+        return self.first_row + int(row if self.rows is None else self.rows[row])
 
     def without(self, name: str) -> Table:
         """The table less one column, whether it has it or not."""
