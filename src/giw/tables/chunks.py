@@ -23,17 +23,10 @@ class Chunks:
 
     Every walk hands the rows out in blocks of the same size, however large the pieces were: sums
     over blocks are then the same to the last bit, whether rows came in pieces or as one matrix.
-
-    Parameters
-    ----------
-    pieces : callable
-        Called once for each walk; gives an iterable of arrays (rows, d), the same every time.
-    name : str
-        What messages call it.
     """
 
-    pieces: Callable[[], Iterable[Any]]
-    name: str
+    pieces: Callable[[], Iterable[Any]]  # of arrays (rows, d), called for each walk
+    name: str  # what messages call it
     _total: int | None = None  # rows that the first walk counted
 
     def __iter__(self) -> Iterator[Array]:
@@ -60,14 +53,15 @@ class Chunks:
         """The rows with these numbers, in this order, from one walk."""
         order = index.argsort()
         wanted = index[order]
-        found, start = None, 0
+        found: Any = None
+        start = 0
         for block in self:
             # written in place: small results kept between large blocks would tear holes into memory
             found = np.empty((len(wanted), block.shape[1]), block.dtype) if found is None else found
             low, high = np.searchsorted(wanted, [start, start + len(block)])
             found[order[low:high]] = block[wanted[low:high] - start]
             start += len(block)
-        return np.empty((0, 0)) if found is None else found
+        return found
 
     def _parts(self) -> Iterator[Array]:
         total, width = 0, None

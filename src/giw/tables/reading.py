@@ -45,16 +45,11 @@ TEXT = re.compile("^(dictionary<values=)?(large_)?string")  # types of Arrow
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a csv, tsv, parquet or npz file.
+    """Read a csv, tsv, parquet or npz file; the ending of its name says which it is.
 
     In csv files the first line names the columns; commas, semicolons and tabs separate. In npz
     files a one-dimensional array is a column under its name and a two-dimensional array ``X`` the
     columns ``X[0]``, ``X[1]``, … Dates become days since 1970, booleans 0 and 1.
-
-    Parameters
-    ----------
-    path : path
-        The ending says what it is: .csv, .tsv (also .gz), .parquet, .pq or .npz.
     """
     path = checked_path(path)
     if path.name.lower().endswith(NPZ):
@@ -99,15 +94,9 @@ class TableFile:
 
     A column of numbers with one word in its last row is a column of text, and so is one of dates.
     Cells of a csv file, and text in a parquet file, are therefore looked at in all rows first.
-
-    Parameters
-    ----------
-    path : Path
-    block_bytes : int, default=2**20
-        What is read at a time; no row may be longer. About fifty times as much is in memory.
-    most_bytes : float, optional
-        Room for all rows, at eight bytes a cell or what their text takes. Where that is enough they
-        are kept, and the file is read once.
+    ``block_bytes`` are read at a time: no row may be longer, and about fifty times as much is in
+    memory. Where all rows, at eight bytes a cell or what their text takes, have room in
+    ``most_bytes``, they are kept, and the file is read once.
     """
 
     def __init__(
@@ -255,7 +244,8 @@ KINDS: dict[str, Callable[[Any], Column | None]] = {
 
 def header(path: Path) -> tuple[list[str], str, int]:
     """Names of the columns, what separates them, and the number of lines up to their end."""
-    with text_of(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+    unpacked = gzip.open if path.name.lower().endswith(".gz") else open
+    with unpacked(path, "rt", encoding="utf-8-sig", newline="") as lines:
         empty, line = 0, lines.readline(2**20)
         while line and not line.strip():
             empty, line = empty + 1, lines.readline(2**20)
@@ -270,11 +260,6 @@ def header(path: Path) -> tuple[list[str], str, int]:
             f"({', '.join(names[:3])}, …); add a line of names"
         )
     return names, separator, empty + reader.line_num
-
-
-def text_of(path: Path) -> Any:
-    """The bytes of a csv file, unpacked."""
-    return gzip.open(path) if path.name.lower().endswith(".gz") else open(path, "rb")
 
 
 def _read_npz(path: Path) -> Table:

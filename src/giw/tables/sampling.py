@@ -37,31 +37,15 @@ def read_within(
 
 def sample_file(
     path: str | os.PathLike[str] | TableFile,
-    most: int = 50_000,
+    most: int = 50_000,  # rows to draw, each with the same chance, without replacement
     *,
-    label: str | None = None,
+    label: str | None = None,  # a column whose values are counted over all rows, if it is there
     random_state: int = 0,
-    most_levels: int = 10_000,
-    most_added: int = 2_000,
-    block_bytes: int = 2**20,
+    most_levels: int = 10_000,  # texts of a column beyond which it is a name and no category
+    most_added: int = 2_000,  # rows that may join the sample for the sake of rare values
+    block_bytes: int = 2**20,  # read at a time; about fifty times as much is in memory then
 ) -> Table:
-    """At most ``most`` random rows of a csv or parquet file, and one of each rare value besides.
-
-    Parameters
-    ----------
-    path : path or TableFile
-    most : int, default=50_000
-        Rows to draw, each with the same chance, without replacement.
-    label : str, optional
-        Column whose values are counted over all rows, if the file has it.
-    random_state : int, default=0
-    most_levels : int, default=10_000
-        Different texts of a column beyond which it is a name and no category.
-    most_added : int, default=2_000
-        Rows that may join the sample for the sake of rare values.
-    block_bytes : int, default=2**20
-        What is read of the file at a time; about fifty times as much is in memory then.
-    """
+    """At most ``most`` random rows of a csv or parquet file, and one of each rare value besides."""
     import pandas as pd
     import pyarrow as pa
 
