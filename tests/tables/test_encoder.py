@@ -363,6 +363,11 @@ def test_truth_values_dates_and_spans_are_numbers():
     assert_array_equal(Encoder().fit(days.to_numpy()).numbers(days.to_numpy()), found[:, 1:3])
 
 
+def test_a_date_that_stands_for_never_is_later_than_all_others():
+    never = as_table(pd.DataFrame({"d": ["2020-01-01", "9999-12-31", None]}), "X").columns["d"]
+    assert_array_equal(never, [18_262, 2_932_896, np.nan])
+
+
 def test_a_frame_and_an_array_meet_by_place():
     frame = pd.DataFrame({"b": [1.0, 2.0, 4.0], "a": [0.0, 5.0, 1.0]})
     assert_array_equal(Encoder().fit(frame).transform(frame.to_numpy()), encoded(frame, frame)[1])
@@ -391,8 +396,8 @@ INTERVALS = pd.DataFrame({"i": pd.arrays.IntervalArray.from_breaks([0, 1, 2, 3])
         (np.eye(3) * 1j, "complex numbers; pass real ones"),
         (pd.DataFrame({"c": [1j, 2, 3]}, dtype=object), "'c' holds complex numbers"),
         ([[1, 2], [3]], "the rows of X differ in length"),
-        ("t.csv", "X must be a table, got str"),
-        (None, "X must be a table, got NoneType"),
+        ("t.csv", "X must be an array or a table, got str"),
+        (None, "X must be an array or a table, got NoneType"),
         (np.ones((0, 3)), "X has no rows"),
         (np.ones((3, 0)), "X has no column to learn from"),
         (np.full((3, 1), np.nan), "no column to learn from .*'x0' is empty in training"),

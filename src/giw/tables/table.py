@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giw.checks import refuse_sparse, to_numpy, valid_text
+from giw.checks import to_numpy, valid_text
 
 UNNAMED = "Unnamed: 0"  # as pandas calls it
 ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?$")
@@ -124,28 +124,19 @@ def counts_rows(column: Column, first: float | None = None) -> bool:
 
 
 def as_table(X: Any, name: str, *, column_names: Sequence[str] | None = None) -> Table:
-    """Anything with rows and columns as a table.
+    """A pandas, polars or pyarrow table, array, tensor or nested list as a table.
 
-    Parameters
-    ----------
-    X : Table, pandas, polars or pyarrow table, array, tensor or nested list
-        One dimension is read as a single column; images and the like become rows of numbers.
-    name : str
-        What messages call it.
-    column_names : sequence of str, optional
-        For the columns of an array; ``x0``, ``x1``, … otherwise.
+    One dimension is read as a single column; images and the like become rows of numbers. Columns of
+    an array are called by ``column_names``, or ``x0``, ``x1``, …
     """
     if isinstance(X, Table):
         return X
-    refuse_sparse(X, name)
     if hasattr(X, "iloc"):
         return table_from_frame(X.to_frame() if X.ndim == 1 else X, name)
     if hasattr(X, "__arrow_c_stream__"):  # polars, pyarrow and their like
         import pyarrow as pa
 
         return table_from_frame(pa.table(X).to_pandas(), name)
-    if isinstance(X, str | bytes | dict) or np.isscalar(X) or X is None:
-        raise ValueError(f"{name} must be a table, got {type(X).__name__}")
     rows = to_numpy(X, name)
     if rows.dtype.kind in "US" and not hasattr(X, "shape"):  # numbers and text in one list
         rows = np.asarray(X, dtype=object)
@@ -192,7 +183,7 @@ def _from_series(series: Any, name: str, source: str) -> Column:
         numbers = np.full(len(values), np.nan)
         numbers[~gone] = [float(value) for value in present]
         return numbers
-    text = np.empty(len(values), dtype=object)
+    text = np.full(len(values), None)
     text[~gone] = [
         v.decode("utf-8", "replace") if isinstance(v, bytes) else valid_text(v) for v in present
     ]
@@ -205,8 +196,10 @@ def _days(series: Any) -> Column:
     if getattr(series.dt, "tz", None) is not None:
         series = series.dt.tz_convert(None)
     array = series.to_numpy()
-    days = array.astype(f"{array.dtype.kind}8[ns]").astype(np.int64) / (86_400 * 10**9)
-    return np.where(np.isnat(array), np.nan, days)
+    if array.dtype.kind == "M":
+        array = array - np.datetime64(0, "D")
+    days: Column = array / np.timedelta64(1, "D")
+    return days
 
 
 def iso_days(values: Sequence[str | None]) -> Column | None:
