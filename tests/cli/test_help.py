@@ -77,6 +77,8 @@ def test_paragraphs_of_the_help_fill_the_lines(name, width):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["fitt"], "giw: No such command 'fitt'"),
+        (["paper", "runn"], "giw paper: No such command 'runn'"),
         (["fit"], "giw fit: Missing argument 'TRAIN'; see giw fit --help"),
         (["fit", "a.csv"], "giw fit: Missing argument 'VAL'; see giw fit --help"),
         (["diagnose", "a", "b", "--lable", "y"], "--lable"),

@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from giw.cli import paper
-from giw.cli.common import WRONG, Command, stop
+from giw.cli.common import WRONG, Command, Commands, stop
 from giw.cli.demo import demo
 from giw.cli.diagnose import diagnose
 from giw.cli.example import example
@@ -34,6 +34,7 @@ COMMANDS = {
 OLD_NAMES = {"bench": "run", "data": "data", "report": "report"}  # of version 0.1.0
 
 app = typer.Typer(
+    cls=Commands,
     help="Generalized importance weighting: for training data that differ from the data to come.",
     no_args_is_help=True,
     add_completion=False,

@@ -20,7 +20,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from giw.writing import UNSEEN, put_out, visible
 
@@ -62,25 +62,13 @@ DataFolder = Annotated[
 
 @dataclass(frozen=True)
 class Told:
-    """What a command has found: one object for a program, words for a person.
+    """What a command has found: one object for a program, words for a person."""
 
-    Attributes
-    ----------
-    values : dict
-        For ``--json``; notes stand under "notes".
-    words, brief : str
-        What is printed otherwise, and with ``--quiet``.
-    notes : sequence of str
-        What a person should know; goes to stderr.
-    code : int
-        How the program ends.
-    """
-
-    values: dict[str, Any]
-    words: str
-    brief: str = ""
-    notes: Sequence[str] = ()
-    code: int = 0
+    values: dict[str, Any]  # for --json; notes stand under "notes"
+    words: str  # for a person
+    brief: str = ""  # for a person who says --quiet
+    notes: Sequence[str] = ()  # what a person should know; goes to stderr
+    code: int = 0  # how the program ends
 
     def tell(self, heard: Iterable[str], *, as_json: bool, quiet: bool) -> None:
         """Print it, with warnings as further notes, and leave with its exit code."""
@@ -116,10 +104,7 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            if not hasattr(error, "format_message"):  # no mistake in the command, but --help
-                raise
-            told = error.format_message().rstrip(".").replace("Value error, ", "")
-            stop(spelled(ctx), f"{told}; see {spelled(ctx)} --help", WRONG)
+            mistaken(ctx, error)
 
     def invoke(self, ctx: Any) -> None:
         """Do the work and tell what it found, or in one line why not, with an exit code."""
@@ -142,6 +127,25 @@ class Command(TyperCommand):
             stop(command, str(error), WRONG)
         except (RuntimeError, OSError, MemoryError) as error:
             stop(command, str(error) or type(error).__name__, FAILED)
+
+
+class Commands(TyperGroup):
+    """Commands of which a wrong name is told in one line."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the words of the command line name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            mistaken(ctx, error)
+
+
+def mistaken(ctx: Any, error: Any) -> NoReturn:
+    """Say what is wrong with the words of a command line."""
+    if not hasattr(error, "format_message"):  # nothing, but --help
+        raise error
+    told = error.format_message().rstrip(".?").replace("Value error, ", "")
+    stop(spelled(ctx), f"{told}; see {spelled(ctx)} --help", WRONG)
 
 
 def positional_val(args: list[str], command: str) -> list[str]:

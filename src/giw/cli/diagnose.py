@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +62,7 @@ def diagnose(
     Exit code 0 when the diagnosis is done, whatever it says; of a model and new rows 0 without and
     3 with drift. 2 for a mistake in the input.
     """
+    silent = quiet or as_json
     if out is not None:
         check_writable(out, "--out", ".html", ".htm")
     if rows is not None:
@@ -73,43 +73,32 @@ def diagnose(
                 "a model knows its columns and makes no page: leave out --label, --no-label, "
                 "--group and --out"
             )
-        return _diagnose_new(train, val, level, rows, seed, silent=quiet or as_json)
-    from giw.diagnosis import STEPS
+        return _diagnose_new(train, val, level, rows, seed, silent=silent)
     from giw.diagnosis import diagnose as run
-    from giw.pages.progress import make_progress
     from giw.tables import read_within
     from giw.tables.table import did_you_mean
     from giw.writing import write_whole
 
-    tables = [
-        read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
-    ]
-    if (label is None) != no_label:
-        both = "--label and --no-label exclude each other; leave one out"
-        raise ValueError(both if no_label else _which_label(tables[0]))
-    y = y_val = None
-    if label is not None:
-        y = tables[0].labels(label)
-        y_val = tables[1].labels(label) if label in tables[1].columns else None
-    groups = [None if group is None else t.columns.get(group) for t in tables]
-    if group is not None and groups[1] is None:
-        hint = did_you_mean(group, tables[1].names)
-        raise ValueError(f"{val} has no column {group!r} for --group{hint}")
-    apart = [name for name in (label, group) if name is not None]
-    features = [reduce(lambda t, name: t.without(name), apart, table) for table in tables]
-    console = stderr(silent=quiet or as_json)
-    bar = make_progress(shown=console.is_terminal, console=console)
-    with bar as progress:
-        task = progress.add_task("reading", total=len(STEPS), note="")
-
-        def on_step(name: str) -> None:
-            progress.update(task, completed=STEPS.index(name), description=name)
-
+    with stderr(silent).status("reading") as status:
+        tables = [
+            read_within(path, memory * 1e9, label=label, random_state=seed) for path in (train, val)
+        ]
+        if (label is None) != no_label:
+            both = "--label and --no-label exclude each other; leave one out"
+            raise ValueError(both if no_label else _which_label(tables[0]))
+        y = y_val = None
+        if label is not None:
+            y = tables[0].labels(label)
+            y_val = tables[1].labels(label) if label in tables[1].columns else None
+        groups = [None if group is None else table.columns.get(group) for table in tables]
+        if group is not None and groups[1] is None:
+            hint = did_you_mean(group, tables[1].names)
+            raise ValueError(f"{val} has no column {group!r} for --group{hint}")
+        X, X_val = (table.without(label, group) for table in tables)
         found = run(
-            features[0], y, features[1], y_val, groups=groups[0], groups_val=groups[1],
-            random_state=seed, on_step=on_step,
+            X, y, X_val, y_val, groups=groups[0], groups_val=groups[1],
+            random_state=seed, on_step=status.update,
         )  # fmt: skip
-        progress.update(task, completed=len(STEPS))
     fit = ""
     units = any(fact.kind == "unit" for fact in found.facts)  # converted in Python only
     if y_val is not None and found.recommendation.remedy != "plain" and not units:
@@ -124,8 +113,7 @@ def diagnose(
     if rows is not None:
         write_whole(rows, found.to_frame("rows").to_csv(index=False))
     notes = [f"{val} has no column {label!r}: only features were compared"]
-    page = "Add -o report.html for a page with figures."
-    page = page if out is None else f"Page with figures: {out}"
+    page = f"Page with figures: {out}" if out else "Add -o report.html for a page with figures."
     return Told(
         {**found.to_dict(), "next_command": fit, "page": out and str(out)},
         "\n\n".join([found.summary(), *[f"From the shell:\n  {fit}"] * bool(fit), page]),

@@ -108,7 +108,7 @@ def fit(
         for name in drop or ():
             if not any(name in table.columns for table in tables):
                 raise ValueError(f"{train} and {val} have no column {name!r} to --drop")
-            tables = [table.without(name) for table in tables]
+        tables = [table.without(*drop or ()) for table in tables]
         y, y_val = _labels(tables, label, needed=is_net)
         sides = [table.without(label) for table in tables]
         encoder = Encoder(categorical=categorical or ()).fit(*sides)

@@ -14,6 +14,7 @@ from giw.cli.common import (
     FAILED,
     AsJson,
     Command,
+    Commands,
     DataFolder,
     Quiet,
     Seed,
@@ -25,6 +26,7 @@ from giw.cli.common import (
 
 LONG = 3600.0  # seconds from which a grid is not started without being asked for
 app = typer.Typer(
+    cls=Commands,
     help="The paper's comparison: its data, its runs, its tables and figures.",
     no_args_is_help=True,
 )

@@ -50,6 +50,8 @@ def predict(
     input.
     """
     check_writable(out, "--out", ".csv", ".parquet", ".npz")
+    import numpy as np
+
     from giw.estimators.saving import load_with_notes
     from giw.tables import Encoder, Table, read_table
     from giw.tables.table import missing_in
@@ -62,33 +64,38 @@ def predict(
         )
     table = read_table(data)
     X = Encoder.from_dict(notes["table"]).transform(table)
-    probability = estimator.predict_proba(X)  # (n, c)
-    classes = estimator.classes_
+    probability, classes = estimator.predict_proba(X), estimator.classes_  # (n, c), (c,)
     prediction = classes[probability.argmax(axis=1)]
-    outside = reference_of(estimator, model).outside(table) if flag else None
-    members = _sets(estimator, X, level, notes) if sets else None
-    label, words = notes["label"], [f"{len(prediction):,} predictions in {out}."]
+    more: dict[str, Any] = {}
+    if sets and not hasattr(estimator, "predict_set"):
+        raise ValueError(
+            "--sets needs left-out validation rows, and a net has none; fit with --model boosting "
+            f"or --model logistic instead of {notes['model']}"
+        )
+    if sets:
+        more["set"] = estimator.predict_set(X, level=level)
+    if flag:
+        more["outside"] = reference_of(estimator, model).outside(table)
     values: dict[str, Any] = {"predictions": str(out), "rows": len(prediction), "accuracy": None}
-    if label in table.columns:
-        known = ~missing_in(table.columns[label])  # rows to be labelled have none yet
-        if known.any():
-            truth = Table({label: table.columns[label][known]}).labels(label).astype(str)
-            right = truth == prediction[known].astype(str)
-            values["accuracy"] = float(right.mean())
-            words.append(f"{100 * right.mean():.1f} % match column {label!r}.")
-            if members is not None:
-                held = (members[known] & (truth[:, None] == classes.astype(str))).any(axis=1)
-                values["coverage"] = float(held.mean())
-    if members is not None:
-        values["set_size"] = float(members.sum(axis=1).mean())
-        told = f"Sets hold {values['set_size']:.2f} labels on average"
-        if "coverage" in values:
-            told += f"; {100 * values['coverage']:.1f} % hold the right one"
-        words.append(f"{told}.")
-    if outside is not None:
-        values["outside"] = int(outside.sum())
+    words, told = [f"{len(prediction):,} predictions in {out}."], ""
+    column = table.columns.get(notes["label"], np.full(1, np.nan))
+    known = ~missing_in(column)  # rows to be labelled have none yet
+    if known.any():
+        truth = Table({"y": column[known]}).labels("y").astype(str)
+        right = truth == prediction[known].astype(str)
+        values["accuracy"] = float(right.mean())
+        words.append(f"{100 * right.mean():.1f} % match column {notes['label']!r}.")
+        if sets:
+            held = (more["set"][known] & (truth[:, None] == classes.astype(str))).any(axis=1)
+            values["coverage"] = float(held.mean())
+            told = f"; {100 * held.mean():.1f} % hold the right one"
+    if sets:
+        values["set_size"] = float(more["set"].sum(axis=1).mean())
+        words.append(f"Sets hold {values['set_size']:.2f} labels on average{told}.")
+    if flag:
+        values["outside"] = int(more["outside"].sum())
         words.append(f"{values['outside']:,} rows are unlike all training and validation rows.")
-    write_predictions(out, prediction, probability, classes, outside=outside, members=members)
+    write_predictions(out, prediction, probability, classes, more)
     return Told(values, " ".join(words), notes=table.notes)
 
 
@@ -101,45 +108,27 @@ def reference_of(estimator: Any, model: Path) -> Any:
     return estimator.reference_
 
 
-def _sets(estimator: Any, X: Any, level: float, notes: dict[str, Any]) -> Any:
-    if not hasattr(estimator, "predict_set"):
-        raise ValueError(
-            "--sets needs left-out validation rows, and a net has none; fit with --model boosting "
-            f"or --model logistic instead of {notes['model']}"
-        )
-    return estimator.predict_set(X, level=level)
-
-
 def write_predictions(
     out: Path,
-    prediction: NDArray[Any],
-    probability: NDArray[Any],
-    classes: NDArray[Any],
-    *,
-    outside: NDArray[Any] | None = None,
-    members: NDArray[Any] | None = None,
+    prediction: NDArray[Any],  # (n,)
+    probability: NDArray[Any],  # (n, c)
+    classes: NDArray[Any],  # (c,)
+    more: dict[str, Any],  # sets, (n, c), and flags, (n,)
 ) -> None:
     """One row per prediction; the file appears whole or not at all."""
     import numpy as np
+    import pandas as pd
 
-    names = [f"probability of {value}" for value in classes.tolist()]
     with whole_file(out) as file:
         if out.suffix == ".npz":
-            words = classes.astype(str) if classes.dtype == object else classes
-            said = prediction.astype(str) if prediction.dtype == object else prediction
-            more: dict[str, Any] = {"outside": outside, "set": members}
-            more = {name: values for name, values in more.items() if values is not None}
+            said, words = (v.astype(str) if v.dtype == object else v for v in (prediction, classes))
             np.savez(file, prediction=said, probability=probability, classes=words, **more)
             return
-        import pandas as pd
-
         frame = pd.DataFrame({"prediction": prediction})
-        frame[names] = probability
-        if members is not None:
-            labels = classes.astype(str)
-            frame["set"] = ["|".join(labels[row]) for row in members]
-        if outside is not None:
-            frame["outside"] = outside
+        frame[[f"probability of {value}" for value in classes.tolist()]] = probability
+        labels = classes.astype(str)
+        for name, values in more.items():
+            frame[name] = ["|".join(labels[row]) for row in values] if name == "set" else values
         if out.suffix == ".csv":
             frame.to_csv(file, index=False, mode="wb")
         else:

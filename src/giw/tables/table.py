@@ -48,9 +48,9 @@ class Table:
         """What messages call a row: its number in the file."""
         return self.first_row + int(row if self.rows is None else self.rows[row])
 
-    def without(self, name: str) -> Table:
-        """The table less one column, whether it has it or not."""
-        rest = {key: value for key, value in self.columns.items() if key != name}
+    def without(self, *names: str | None) -> Table:
+        """The table less some columns, whether it has them or not."""
+        rest = {key: value for key, value in self.columns.items() if key not in names}
         return replace(self, columns=rest)
 
     def labels(self, name: str) -> NDArray[Any]:
