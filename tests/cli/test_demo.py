@@ -100,7 +100,7 @@ def seen(tmp_path_factory):
 def test_a_person_reads_the_answer_first_and_nothing_runs_over_the_edge(seen, width):
     words = seen[width]["words"].replace("\u00a0", " ")
     order = ["has a log-loss of", "Two real shifts", "Odd or even, when six", "GIW gets 86.0 %"]
-    order += ["against the best", "92.0 ± 1.2", "learns from the validation points alone"]
+    order += ["against the best", "92.0 ± 1.2", "Train on the validation data alone"]
     found = [words.find(text) for text in order]
     assert -1 not in found
     assert found == sorted(found)

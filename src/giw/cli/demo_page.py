@@ -24,6 +24,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import giw
 from giw.cli.example import example_tables
+from giw.nets.methods import METHODS as KNOWN
 from giw.pages.figures import FONT, dress, new_figure, settled
 from giw.pages.page import Page, Picture, Section
 from giw.pages.style import BLUE, INK, LINE, VERMILION, name_of
@@ -48,18 +49,7 @@ SHOWN = {
 TRAINING_DIGITS, PER_DIGIT, TEST_SHARE = 4, 2, 0.4
 # all that split do so on pixels; a stack would hold the rivals too
 NET: dict[str, Any] = {"split_on": "input", "stack": False, "max_epochs": 60, "weight_decay": 5e-3}
-METHODS = {
-    "giw_plus": "does what GIW does, pulls the outside points towards training points of their "
-    "class, and weights by class shares too; what GIWClassifier does unless told otherwise",
-    "giw": "splits the validation points into inside and outside the training support, weights "
-    "training data towards the inside ones and learns the outside ones directly",
-    "diw": "weights training data towards the validation set, and has no answer to digits that "
-    "training never saw",
-    "pooled": "learns from both at once, half the loss from each, without split or weights; the "
-    "plain rival that a clever method has to beat",
-    "pretrain_val": "learns from training data first, then from the validation points",
-    "val_only": "learns from the validation points alone",
-}
+METHODS = ("giw_plus", "giw", "diw", "pooled", "pretrain_val", "val_only")
 
 # Tables -------------------------------------------------------------------------------------------
 
@@ -226,7 +216,7 @@ def digits_section(digits: Digits) -> Section:
     ]  # fmt: skip
     title = "Test accuracy (%) on digits 0-9, trained on digits 0-3"
     sheet = replace(rows_sheet(rows, title=title), notes=[MEANING])
-    explained = {name_of(m): text for m, text in METHODS.items() if m in digits.accuracy}
+    explained = {name_of(m): (KNOWN[m].__doc__ or "").split("\n")[0] for m in digits.accuracy}
     name = "Odd or even, when six digits in ten are new"
     return Section(name, text=text, pictures=pictures, sheets=[sheet], facts=explained)
 
@@ -236,14 +226,13 @@ def digits_section(digits: Digits) -> Section:
 
 def demo_page(tables: Tables, digits: Digits, *, command: str, seconds: float) -> Page:
     """The report; its answer is made from the numbers, also when another way wins."""
-    lead = (
-        "A large training table and few labelled validation rows from where the model will be "
-        "used, which differ. Everything below stands beside the simple ways to use the two."
-    )
     return Page(
         title="Training data here, the model there",
         answer=in_words(tables),
-        lead=[lead],
+        lead=[
+            "A large training table and few labelled validation rows from where the model will be "
+            "used, which differ. Everything below stands beside the simple ways to use the two."
+        ],
         sections=[table_section(tables), digits_section(digits)],
         kicker="giw demo",
         footer=[f"Made by `{command}` in {seconds:.0f} s."],
