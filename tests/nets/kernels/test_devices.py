@@ -11,7 +11,9 @@ from giw.nets.kernels.devices import as_device, threads_for
 
 
 def threads():
-    return torch.get_num_threads(), [pool["num_threads"] for pool in threadpool_info()]
+    """Of torch and of each library that is loaded; a fit may load more of them."""
+    pools = {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
+    return pools | {"torch": torch.get_num_threads()}
 
 
 @pytest.fixture
@@ -31,8 +33,8 @@ def test_small_nets_get_one_thread_and_the_callers_settings_come_back(module, co
     with threads_for(module, torch.device("cpu")):
         assert torch.get_num_threads() == count
         if count == 1:
-            assert set(threads()[1]) == {1}
-    assert threads() == before
+            assert set(threads().values()) == {1}
+    assert before.items() <= threads().items()
 
 
 def test_a_fit_computes_on_one_thread_and_puts_the_settings_back_even_when_it_fails(two_threads):
@@ -49,7 +51,7 @@ def test_a_fit_computes_on_one_thread_and_puts_the_settings_back_even_when_it_fa
     with pytest.raises(RuntimeError, match="enough"):
         giw.GIWClassifier(Net(3, 2), random_state=0).fit(X, X[:, 0] > 0, X[:9], X[:9, 0] > 0)
     assert seen[-1] == 1
-    assert threads() == before
+    assert before.items() <= threads().items()
 
 
 @pytest.mark.parametrize("device", ["meta", "cuda:99", "gpu"])

@@ -8,8 +8,8 @@ from tests.nets.training import sharded_runs
 from tests.processes import in_processes
 from torch import nn
 
+from giw.nets.kernels.devices import check_shardable
 from giw.nets.methods import Pooled
-from giw.nets.training.run import check_shardable
 
 
 @pytest.fixture(scope="module")

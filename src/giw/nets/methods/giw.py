@@ -43,7 +43,6 @@ from giw.nets.training import (
     Params,
     StepLoss,
     as_input,
-    check_representation,
     losses_of_both,
 )
 from giw.objective import (
@@ -59,6 +58,7 @@ from giw.support.splitter import EMBEDDING
 
 FEWEST_HELD_OUT = 100  # rows that the net has not seen; with fewer only the inputs are split
 SPLIT_ON = ("auto", "hidden", "input")
+REPRESENTATIONS = ("loss", "hidden", "eval_loss")
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,15 @@ class GIW(PlainMethod):
         weight = self.weigh(losses.train_z, losses.val_z, batch.inside)  # (n,)
         risk = generalized_risk(losses.train, weight, losses.val, batch.inside, alpha=batch.alpha)
         return risk, state, {"effective_share": effective_share(weight)}
+
+
+def check_representation(representation: str) -> str:
+    """One of the two representations of the paper, or its loss as the released code has it."""
+    if representation not in REPRESENTATIONS:
+        raise ValueError(
+            f"representation must be one of {', '.join(REPRESENTATIONS)}, got {representation!r}"
+        )
+    return representation
 
 
 def _representations(

@@ -1,5 +1,6 @@
 """One run for all methods."""
 
+from giw.nets.kernels.devices import can_stack, unit_norm
 from giw.nets.models import as_input
 from giw.nets.training.checkpoint import Interrupted, UnusableCheckpoint, ask_to_stop
 from giw.nets.training.protocol import (
@@ -14,19 +15,16 @@ from giw.nets.training.protocol import (
     State,
     StepLoss,
     TrainingConfig,
-    check_representation,
     hidden_of_both,
     losses_of_both,
     members,
     predict_in_blocks,
     sample_losses,
-    unit_norm,
 )
 from giw.nets.training.run import (
     OnEpoch,
     Pretrained,
     TrainingRecord,
-    can_stack,
     pretrain,
     pretrain_trials,
     train,
@@ -38,7 +36,7 @@ __all__ = [
     "Batch", "Evidence", "FunctionalNet", "Interrupted", "Logs", "Losses", "Method",
     "Net", "OnEpoch", "Params", "Pretrained", "State", "StepLoss", "Tensors", "TrainingConfig",
     "TrainingRecord", "UnusableCheckpoint", "as_input", "ask_to_stop", "can_stack",
-    "check_representation", "hidden_of_both",
+    "hidden_of_both",
     "losses_of_both", "members", "predict_in_blocks", "pretrain", "pretrain_trials",
     "sample_losses", "train", "train_trials", "unit_norm",
 ]  # fmt: skip

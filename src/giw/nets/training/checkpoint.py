@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,18 +141,31 @@ def _checksum_of(tensors: Params, text: str) -> int:
     return total
 
 
-def split_parts(split: SupportSplit) -> tuple[Params, dict[str, float]]:
-    """A split as tensors and numbers; p-values by representation under names of their own."""
-    held = {**vars(split), **{f"{BY_NAME}{name}": p for name, p in split.p_values.items()}}
-    tensors = {k: torch.as_tensor(v) for k, v in held.items() if isinstance(v, Tensor | np.ndarray)}
-    return tensors, {k: float(v) for k, v in held.items() if isinstance(v, int | float)}
+def split_parts(splits: Sequence[SupportSplit | None]) -> tuple[dict[str, Params], list[Any]]:
+    """Splits as groups of tensors and lists of numbers; p-values under names of their own."""
+    tensors: dict[str, Params] = {}
+    numbers: list[Any] = [None] * len(splits)
+    for t, split in enumerate(splits):
+        if split is not None:
+            held = vars(split) | {f"{BY_NAME}{name}": p for name, p in split.p_values.items()}
+            tensors[f"split {t}"] = {
+                k: torch.as_tensor(v) for k, v in held.items() if isinstance(v, Tensor | np.ndarray)
+            }
+            numbers[t] = {k: float(v) for k, v in held.items() if isinstance(v, int | float)}
+    return tensors, numbers
 
 
-def split_from_parts(tensors: Params, values: dict[str, Any], device: torch.device) -> SupportSplit:
-    """The split that :func:`split_parts` took apart."""
-    parts: dict[str, Any] = {name: tensor.to(device) for name, tensor in tensors.items()} | values
-    by_name = {k.removeprefix(BY_NAME): parts.pop(k) for k in list(parts) if k.startswith(BY_NAME)}
-    return SupportSplit(**parts, p_values=by_name)
+def saved_splits(saved: Saved, device: torch.device) -> list[SupportSplit | None]:
+    """The splits that :func:`split_parts` took apart."""
+    splits: list[SupportSplit | None] = []
+    for t, numbers in enumerate(saved.values["splits"]):
+        tensors = saved.tensors.get(f"split {t}", {})
+        parts: dict[str, Any] = {k: z.to(device) for k, z in tensors.items()} | (numbers or {})
+        named = {
+            k.removeprefix(BY_NAME): parts.pop(k) for k in list(parts) if k.startswith(BY_NAME)
+        }
+        splits.append(None if numbers is None else SupportSplit(**parts, p_values=named))
+    return splits
 
 
 # Ctrl-C while a run is being saved: stop after the epoch, keep what is done, say how to go on ----

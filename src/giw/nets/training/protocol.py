@@ -1,4 +1,4 @@
-"""What a method must offer to be trained, what it is given, and the settings of a run.
+"""What a method must offer, what it is given, and the settings and the record of a run.
 
 A loss is a pure function of parameters, state and batch. That one rule is what lets the same file
 be differentiated twice (meta-gradients), stacked over trials with ``torch.func.vmap`` and
@@ -7,27 +7,26 @@ captured in a CUDA graph: no host synchronisation, no in-place writes, no branch
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
 import torch
-import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from giw.checks import check_count, check_positive
 from giw.nets.images import Augmentation
-from giw.nets.kernels.devices import FULL, PRECISIONS, Precision
+from giw.nets.kernels.devices import PRECISIONS, FunctionalNet, Params, evaluating
 from giw.nets.models import as_input
 from giw.support import SupportSplit
 
-Params = dict[str, Tensor]
 Logs = dict[str, Tensor]
+Net = FunctionalNet  # as methods see it
 StepLoss = tuple[Tensor, Any, Logs]  # to descend; the state after the step; scalars to log
 AnyState = TypeVar("AnyState", bound="State")
 
@@ -212,167 +211,49 @@ class TrainingConfig:
         return float(self.decay ** (epoch // self.drop_every))
 
 
-# A module as a pure function of its parameters ----------------------------------------------------
+@dataclass(frozen=True)
+class Pretrained:
+    """Where every method but Val-only starts: parameters, Adam's memory, and the rows seen."""
+
+    params: Params
+    buffers: Params
+    optimizer: Params
+    seen: Tensor  # (n,) bool
 
 
-class FunctionalNet:
-    """Call a module with parameters from outside.
+@dataclass(frozen=True)
+class TrainingRecord:
+    """The trained parameters and how they came about.
 
-    The hidden representation is ``module.features(x)`` where the module has such a method
-    (and ``module.head`` to go on from there); otherwise it is the input of the last linear
-    layer, which a hook reads off the same forward pass.
-
-    With a group of processes, each calls with the same parameters and all rows, computes its share
-    of the rows, and receives the others' outputs, which carry no gradient there. So methods stay as
-    they are, and weights are solved for once over the whole batch. The loss is the same number
-    everywhere, each process finds the part of its gradient that comes through its own rows, and the
-    sum over processes is the gradient that one process would have found, up to rounding.
-
-    Parameters
+    Attributes
     ----------
+    method : str
+        Name of the method.
     module : torch.nn.Module
-        Maps inputs (n, ...) to logits (n, c). Its parameters are not changed: they are copied
-        by :meth:`params`. Its buffers (batch norm's statistics) are, in training mode.
-    precision : Precision, optional
-        How products are computed, and in which memory format images come.
-    group : torch.distributed.ProcessGroup, optional
-        Processes that share the rows of a call.
+        The trained net, in evaluation mode, on the device it was trained on.
+    history : dict of str to array of shape (epochs,)
+        One value per epoch: ``loss``, ``learning_rate``, whatever the method logs and, where
+        test data were given, ``test_accuracy`` and ``test_loss``; nan where not tested.
+    split : SupportSplit or None
+        How the validation data were split, where the method splits.
+    seconds : float
+        Wall time, pretraining not included where it was shared.
     """
 
-    def __init__(
-        self,
-        module: nn.Module,
-        precision: Precision = FULL,
-        group: dist.ProcessGroup | None = None,
-    ) -> None:
-        self.module, self.precision, self.group = module, precision, group
-        self._hidden = _WithHidden(module)
+    method: str
+    module: nn.Module
+    history: dict[str, NDArray[np.float64]]
+    split: SupportSplit | None
+    seconds: float
 
-    def params(self) -> Params:
-        """A fresh copy of the module's parameters, ready to be trained."""
-        return {
-            name: self.precision.images(p.detach().clone()).requires_grad_(p.requires_grad)
-            for name, p in self.module.named_parameters()
-        }
-
-    def buffers(self) -> Params:
-        """A copy of what the module keeps besides parameters, such as running means.
-
-        Handed in among the parameters, it takes the updates of a pass in the net's stead: so
-        meta-gradients look ahead without a trace.
-        """
-        return {name: b.detach().clone() for name, b in self.module.named_buffers()}
-
-    def set_buffers(self, buffers: Params) -> None:
-        """Put such a copy back."""
-        _fill(self.module, buffers)
-
-    def with_params(self, params: Params, buffers: Params | None = None) -> nn.Module:
-        """A copy of the module that holds ``params`` and ``buffers``, in evaluation mode."""
-        module = copy.deepcopy(self.module).eval()
-        _fill(module, {**params, **(buffers or {})})
-        return module
-
-    def __call__(self, params: Params, x: Tensor) -> Tensor:
-        """Logits of shape (n, c)."""
-        with self.precision.products():
-            out = functional_call(self.module, params, (self.precision.images(self._mine(x)),))
-        return self._shared(out, len(x))
-
-    def with_hidden(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, c) and unit-norm hidden representation (n, d), from one pass."""
-        named = {f"module.{name}": p for name, p in params.items()}
-        images = self.precision.images(self._mine(x))
-        with self.precision.products():
-            logits, hidden = functional_call(self._hidden, named, (images,))
-        hidden = unit_norm(hidden)
-        if self.group is None:
-            return logits, hidden
-        both = torch.cat([logits, hidden.to(logits.dtype)], dim=1)  # one message
-        both = self._shared(both, len(x))
-        return both[:, : logits.shape[1]], both[:, logits.shape[1] :]
-
-    @torch.no_grad()
-    def summed(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
-        """Gradients of the parameters, summed over the processes in one message."""
-        if self.group is None:
-            return gradients
-        flat = torch.cat([g.reshape(-1) for g in gradients if g is not None])
-        dist.all_reduce(flat, group=self.group)
-        parts = iter(flat.split([g.numel() for g in gradients if g is not None]))
-        return [None if g is None else next(parts).view_as(g) for g in gradients]
-
-    def _mine(self, x: Tensor) -> Tensor:
-        """Rows of this process; the last row fills up where the shares would differ in size."""
-        if self.group is None:
-            return x
-        ranks, rank = dist.get_world_size(self.group), dist.get_rank(self.group)
-        share = -(-len(x) // ranks)
-        rows = torch.arange(rank * share, (rank + 1) * share, device=x.device)
-        return x.index_select(0, rows.clamp(max=len(x) - 1))
-
-    def _shared(self, out: Tensor, n: int) -> Tensor:
-        """The outputs of all processes in the order of ranks; this one's carry their gradient."""
-        if self.group is None:
-            return out
-        parts = [torch.empty_like(out) for _ in range(dist.get_world_size(self.group))]
-        dist.all_gather(parts, out.detach().contiguous(), group=self.group)
-        parts[dist.get_rank(self.group)] = out
-        return torch.cat(parts)[:n]
+    def final_accuracy(self, last: int = 10) -> float:
+        """Mean test accuracy over the last epochs, the paper's figure of merit."""
+        if "test_accuracy" not in self.history:
+            raise ValueError("no test data were given to this run; score predictions instead")
+        return float(np.mean(self.history["test_accuracy"][-last:]))
 
 
-Net = FunctionalNet  # as methods see it
-
-
-@torch.no_grad()
-def _fill(module: nn.Module, values: Params) -> None:
-    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    for name, value in values.items():
-        own[name].copy_(value)
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """A module in evaluation mode for a while."""
-    was_training = module.training
-    module.eval()
-    try:
-        yield
-    finally:
-        module.train(was_training)
-
-
-def unit_norm(z: Tensor) -> Tensor:
-    """Rows flattened and scaled to length one; a row of zeros stays zero."""
-    return nn.functional.normalize(z.flatten(1), dim=1, eps=1e-12)
-
-
-class _WithHidden(nn.Module):
-    """A module's logits and hidden representation."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        features, head = (getattr(self.module, name, None) for name in ("features", "head"))
-        if callable(features) and callable(head):
-            hidden = features(x)
-            return head(hidden), hidden
-        linear = [layer for layer in self.module.modules() if isinstance(layer, nn.Linear)]
-        if not linear:
-            raise ValueError(
-                f"{type(self.module).__name__} has no linear layer to read a representation from; "
-                "give it the methods features(x) and head(z), or do without: split on the inputs "
-                "and take GIW (method='giw') rather than GIW+, whose align needs the layer"
-            )
-        caught: list[Tensor] = []
-        hook = linear[-1].register_forward_pre_hook(lambda _, inputs: caught.append(inputs[0]))
-        try:
-            logits = self.module(x)
-        finally:
-            hook.remove()
-        return logits, caught[-1]
+# What nets make of many points ------------------------------------------------------------------
 
 
 def predict_in_blocks(
@@ -460,6 +341,11 @@ def sample_losses(logits: Tensor, y: Tensor) -> Tensor:
     return cross_entropy(logits, y, reduction="none")
 
 
+def plain_loss(net: Net, params: Params, state: State, batch: Batch) -> StepLoss:
+    """Mean training loss: what pretraining descends."""
+    return sample_losses(net(params, batch.x), batch.y).mean(), state, {}
+
+
 def hidden_of_both(net: Net, params: Params, batch: Batch) -> tuple[Losses, int]:
     """Losses with the unit-norm hidden layer, which carries its gradient; the number of classes."""
     (logits, z), n = net.with_hidden(params, torch.cat([batch.x, batch.x_val])), len(batch.y)
@@ -495,15 +381,3 @@ def losses_of_both(net: Net, params: Params, batch: Batch, *, representation: st
 def members(label: Tensor, n_classes: int) -> Tensor:
     """Membership in each class, (n, c); ``one_hot`` of torch looks at values and so waits."""
     return (label[:, None] == torch.arange(n_classes, device=label.device)).float()
-
-
-REPRESENTATIONS = ("loss", "hidden", "eval_loss")
-
-
-def check_representation(representation: str) -> str:
-    """One of the two representations of the paper, or its loss as the released code has it."""
-    if representation not in REPRESENTATIONS:
-        raise ValueError(
-            f"representation must be one of {', '.join(REPRESENTATIONS)}, got {representation!r}"
-        )
-    return representation

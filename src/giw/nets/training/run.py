@@ -7,19 +7,23 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from giw.nets.kernels.devices import (
-    LARGE,
+    FunctionalNet,
+    can_stack,
+    check_shardable,
     first_says,
     precision_for,
+    random_state,
+    seeded_generator,
     seeded_stream,
+    set_random_state,
     threads_for,
 )
 from giw.nets.kernels.products import by_products
@@ -29,85 +33,40 @@ from giw.nets.training.checkpoint import (
     Saved,
     UnusableCheckpoint,
     asked_to_stop,
-    split_from_parts,
+    saved_splits,
     split_parts,
     stop_by_interrupt,
 )
 from giw.nets.training.protocol import (
-    Batch,
     Evidence,
-    FunctionalNet,
     Method,
-    Net,
     Params,
+    Pretrained,
     State,
-    StepLoss,
     TrainingConfig,
+    TrainingRecord,
     layer_outputs,
+    plain_loss,
     predict_in_blocks,
-    sample_losses,
 )
 from giw.nets.training.step import (
     BatchStream,
     Descent,
     JoinedData,
     LossFunction,
+    Phase,
     Plan,
+    Splits,
     Tensors,
     adam_state,
+    alike,
     hold_out,
     load_adam_state,
     make_adam,
     score_of,
-    seeded_generator,
 )
-from giw.support import SupportSplit
 
 OnEpoch = Callable[[str, int, dict[str, float]], None]
-History = list[list[dict[str, float]]]  # of each epoch, of each trial
-Splits = Sequence[SupportSplit | None]
-
-
-@dataclass(frozen=True)
-class Pretrained:
-    """Where every method but Val-only starts: parameters, Adam's memory, and the rows seen."""
-
-    params: Params
-    buffers: Params
-    optimizer: Params
-    seen: Tensor  # (n,) bool
-
-
-@dataclass(frozen=True)
-class TrainingRecord:
-    """The trained parameters and how they came about.
-
-    Attributes
-    ----------
-    method : str
-        Name of the method.
-    module : torch.nn.Module
-        The trained net, in evaluation mode, on the device it was trained on.
-    history : dict of str to array of shape (epochs,)
-        One value per epoch: ``loss``, ``learning_rate``, whatever the method logs and, where
-        test data were given, ``test_accuracy`` and ``test_loss``; nan where not tested.
-    split : SupportSplit or None
-        How the validation data were split, where the method splits.
-    seconds : float
-        Wall time, pretraining not included where it was shared.
-    """
-
-    method: str
-    module: nn.Module
-    history: dict[str, NDArray[np.float64]]
-    split: SupportSplit | None
-    seconds: float
-
-    def final_accuracy(self, last: int = 10) -> float:
-        """Mean test accuracy over the last epochs, the paper's figure of merit."""
-        if "test_accuracy" not in self.history:
-            raise ValueError("no test data were given to this run; score predictions instead")
-        return float(np.mean(self.history["test_accuracy"][-last:]))
 
 
 def train(
@@ -243,67 +202,22 @@ def _runs(
         raise ValueError(f"need one of each per trial, and at least one trial; got {found}")
     config = config or TrainingConfig()
     calls = [on_epoch(t) if on_epoch else None for t in range(len(modules))]
-    alike = _alike(modules, datas, config.batch_size)
-    if side_by_side and not alike:
+    same = alike(modules, datas, config.batch_size)
+    if side_by_side and not same:
         raise ValueError(
             "trials side by side need nets of one architecture without batch normalisation, on one "
             "device, and data of the same sizes; leave side_by_side out and those that differ are "
             "trained one after the other"
         )
     if side_by_side is None:
-        side_by_side = alike and can_stack(modules[0], datas[0].x_train.device)
+        side_by_side = same and can_stack(modules[0], datas[0].x_train.device)
     if side_by_side:
         return [Run(modules, datas, config, seeds, calls, stacked=True)]
     each = zip(modules, datas, seeds, calls, strict=True)
     return [Run([module], [data], config, [seed], [call]) for module, data, seed, call in each]
 
 
-def can_stack(module: nn.Module, device: torch.device | str = "cuda") -> bool:
-    """Whether trials of a net run side by side by default.
-
-    They do unless the net draws random numbers of its own (dropout), or is large enough to fill a
-    GPU by itself. On a CPU, which one net keeps busy, nets with convolutions go one after the
-    other, which is faster; nets of small products still gain, because a step is then fewer
-    operations.
-    """
-    random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in module.modules())
-    convolves = any(isinstance(layer, nn.modules.conv._ConvNd) for layer in module.modules())
-    size = sum(p.numel() for p in module.parameters())
-    return not random and size <= LARGE and not (convolves and torch.device(device).type == "cpu")
-
-
-def _alike(modules: Sequence[nn.Module], datas: Sequence[Tensors], batch_size: int) -> bool:
-    """Whether trials agree in all shapes, as those must that take every step together."""
-
-    def shapes(module: nn.Module, data: Tensors) -> tuple[object, ...]:
-        n = len(data.y_train)
-        sizes = -(-n // batch_size), min(n, batch_size), len(data.y_val)
-        tests = None if data.y_test is None else len(data.y_test)
-        parameters = tuple((name, p.shape) for name, p in module.named_parameters())
-        return data.x_train.device, data.x_train.shape[1:], *sizes, tests, parameters
-
-    buffers = any(True for _ in modules[0].buffers())
-    return not buffers and len({shapes(*trial) for trial in zip(modules, datas, strict=True)}) == 1
-
-
 # The run ------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Phase:
-    """Pretraining or training: what moves, what it reads, and how far it has come."""
-
-    name: str  # "pretrain" or "train"
-    epochs: int
-    descent: Descent
-    streams: list[BatchStream]
-    splits: Splits
-    history: History = field(default_factory=list)
-
-    def plan(self, epoch: int) -> Plan:
-        """The rows of an epoch."""
-        done = epoch / self.epochs, (epoch + 1) / self.epochs
-        return self.descent.data.plan([stream.next_epoch(done) for stream in self.streams])
 
 
 @dataclass
@@ -375,11 +289,7 @@ class Run:
             if saved is None:
                 splits = [method.split(evidence) for evidence in shown]
             else:
-                splits = [
-                    part
-                    and split_from_parts(saved.tensors.get(f"split {t}", {}), part, self.device)
-                    for t, part in enumerate(saved.values["splits"])
-                ]
+                splits = saved_splits(saved, self.device)
             states = [method.state(*trial) for trial in zip(shown, splits, strict=True)]
             rates = method.learning_rate, method.weight_decay
             phase = self._phase("train", method.loss, starts, splits, states, rates)
@@ -448,18 +358,15 @@ class Run:
             dist.all_reduce(asked, op=dist.ReduceOp.MAX, group=self.ranks)
             stop = bool(asked)
         if self.store and self.rank == 0 and (stop or self.store.due(epoch, phase.epochs)):
-            tensors = phase.descent.snapshot() | {"random": {"cpu": torch.random.get_rng_state()}}
-            if self.device.type == "cuda":
-                tensors["random"]["cuda"] = torch.cuda.get_rng_state(self.device)
+            tensors = phase.descent.snapshot() | {"random": random_state(self.device)}
             tensors |= {f"stream {t}": state for t, state in enumerate(read)}
-            parts = [None if split is None else split_parts(split) for split in phase.splits]
-            tensors |= {f"split {t}": part[0] for t, part in enumerate(parts) if part}
+            splits, numbers = split_parts(phase.splits)
             values = {
                 "history": phase.history,
                 "seconds": time.perf_counter() - self.started,
-                "splits": [part and part[1] for part in parts],
+                "splits": numbers,
             }
-            self.store.save(Saved(phase.name, epoch, tensors, values))
+            self.store.save(Saved(phase.name, epoch, tensors | splits, values))
         if not stop:
             return
         if self.ranks is not None:
@@ -481,10 +388,7 @@ class Run:
         for t, stream in enumerate(phase.streams):
             stream.load_state(saved.tensors[f"stream {t}"])
         if self.rank == 0:  # what was saved is the first process's; the others go on with their own
-            state = saved.tensors["random"]
-            torch.random.set_rng_state(state["cpu"])
-            if self.device.type == "cuda" and "cuda" in state:
-                torch.cuda.set_rng_state(state["cuda"], self.device)
+            set_random_state(saved.tensors["random"], self.device)
         phase.history += saved.values["history"]
 
     def _saved_in(self, phase: str) -> Saved | None:
@@ -594,27 +498,3 @@ class Run:
             }
             records.append(TrainingRecord(name, trained, columns, split, share))
         return records
-
-
-def plain_loss(net: Net, params: Params, state: State, batch: Batch) -> StepLoss:
-    """Mean training loss: what pretraining descends."""
-    return sample_losses(net(params, batch.x), batch.y).mean(), state, {}
-
-
-def check_shardable(module: nn.Module, method: Method) -> None:
-    """Refuse nets whose rows depend on each other, and methods that differentiate in a step.
-
-    A process sees its own rows only, and only the gradient of the whole loss is summed.
-    """
-    for name, layer in module.named_modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            raise ValueError(
-                f"layer {name!r} is a batch normalisation, whose output depends on all rows of a "
-                "batch, and each process computes some of them; use torch.nn.GroupNorm, or train "
-                "in one process"
-            )
-    if method.looks_ahead:
-        raise ValueError(
-            f"method {method.name!r} takes gradients inside of a step, and each process has those "
-            "of some rows only; train in one process"
-        )

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import vmap
 
 from giw.nets.images import Augmentation, warp
+from giw.nets.kernels.devices import FunctionalNet, evaluating, seeded_generator
 from giw.nets.kernels.graph import captured
 from giw.nets.models import as_input
 from giw.nets.training.protocol import (
     Batch,
-    FunctionalNet,
     Logs,
     Net,
     Params,
     State,
     StepLoss,
     TrainingConfig,
-    evaluating,
     sample_losses,
 )
+from giw.support import SupportSplit
 
+History = list[list[dict[str, float]]]  # of each epoch, of each trial
+Splits = Sequence[SupportSplit | None]
 LossFunction = Callable[[Net, Params, Any, Batch], StepLoss]
 OVER_TRIALS = Batch(0, 0, 0, 0, 0, 0, None)  # type: ignore[arg-type]  # progress is common to all
 
@@ -228,18 +230,26 @@ class JoinedData(NamedTuple):
         )
 
 
+def alike(modules: Sequence[nn.Module], datas: Sequence[Tensors], batch_size: int) -> bool:
+    """Whether trials agree in all shapes, as those must that take every step together."""
+
+    def shapes(module: nn.Module, data: Tensors) -> tuple[object, ...]:
+        n = len(data.y_train)
+        sizes = -(-n // batch_size), min(n, batch_size), len(data.y_val)
+        tests = None if data.y_test is None else len(data.y_test)
+        parameters = tuple((name, p.shape) for name, p in module.named_parameters())
+        return data.x_train.device, data.x_train.shape[1:], *sizes, tests, parameters
+
+    buffers = any(True for _ in modules[0].buffers())
+    return not buffers and len({shapes(*trial) for trial in zip(modules, datas, strict=True)}) == 1
+
+
 def hold_out(n: int, share: float, most: int, generator: torch.Generator) -> Tensor:
     """Mark the rows that pretraining may see: all but a random share, at most ``most``."""
     kept_back = min(int(n * share), most, n - 1)
     seen = torch.ones(n, dtype=torch.bool)
     seen[torch.randperm(n, generator=generator)[:kept_back]] = False
     return seen  # (n,)
-
-
-def seeded_generator(random_state: int, purpose: str) -> torch.Generator:
-    """Independent streams of randomness for each purpose, from one number."""
-    words = np.random.SeedSequence([random_state, *purpose.encode()]).generate_state(2, np.uint32)
-    return torch.Generator().manual_seed(int(words[0]) << 31 | int(words[1]) >> 1)
 
 
 # Steps --------------------------------------------------------------------------------------------
@@ -365,6 +375,23 @@ class Descent:
                 p.copy_(saved[group][name])
         load_adam_state(self.optimizer, saved.get("adam", {}))
         self.net.set_buffers(saved.get("buffers", {}))
+
+
+@dataclass
+class Phase:
+    """Pretraining or training: what moves, what it reads, and how far it has come."""
+
+    name: str  # "pretrain" or "train"
+    epochs: int
+    descent: Descent
+    streams: list[BatchStream]
+    splits: Splits
+    history: History = field(default_factory=list)
+
+    def plan(self, epoch: int) -> Plan:
+        """The rows of an epoch."""
+        done = epoch / self.epochs, (epoch + 1) / self.epochs
+        return self.descent.data.plan([stream.next_epoch(done) for stream in self.streams])
 
 
 def copied(tensors: Params) -> Params:
