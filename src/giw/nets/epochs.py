@@ -9,14 +9,6 @@ from giw.nets.training import OnEpoch, TrainingConfig
 from giw.pages.progress import make_progress
 
 
-def note_of(values: dict[str, float]) -> str:
-    """The two values worth a glance."""
-    parts = [f"loss {values['loss']:.3f}"]
-    if "test_accuracy" in values:
-        parts.append(f"test {100 * values['test_accuracy']:.1f} %")
-    return ", ".join(parts)
-
-
 @contextmanager
 def training_bar() -> Iterator[Callable[[TrainingConfig, str], OnEpoch]]:
     """A bar for each training, pretraining included, from its settings and its name."""
@@ -28,9 +20,10 @@ def training_bar() -> Iterator[Callable[[TrainingConfig, str], OnEpoch]]:
             def on_epoch(phase: str, epoch: int, values: dict[str, float]) -> None:
                 total = config.pretrain_epochs if phase == "pretrain" else config.epochs
                 what = f"{name}, {phase}ing"
-                progress.update(
-                    task, description=what, total=total, completed=epoch + 1, note=note_of(values)
-                )
+                note = f"loss {values['loss']:.3f}"
+                if "test_accuracy" in values:
+                    note += f", test {100 * values['test_accuracy']:.1f} %"
+                progress.update(task, description=what, total=total, completed=epoch + 1, note=note)
 
             return on_epoch
 

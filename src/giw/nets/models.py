@@ -32,7 +32,23 @@ def as_input(x: Tensor) -> Tensor:
     return x.float() / 255 if x.dtype == torch.uint8 else x
 
 
-class MLP(nn.Module):
+class FeatureNet(nn.Module):
+    """A net whose logits come from a representation, by one linear layer if not said otherwise."""
+
+    features: Callable[[Tensor], Tensor]
+    output: nn.Linear
+
+    def head(self, z: Tensor) -> Tensor:
+        """From :meth:`features` to logits, (n, c)."""
+        logits: Tensor = self.output(z)
+        return logits
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits, (n, c)."""
+        return self.head(self.features(x))
+
+
+class MLP(FeatureNet):
     """Fully connected layers with ReLU; points of any shape are flattened.
 
     Parameters
@@ -59,16 +75,8 @@ class MLP(nn.Module):
             z = layer(z).relu()
         return z
 
-    def head(self, z: Tensor) -> Tensor:
-        """From :meth:`features` to logits, (n, c)."""
-        return self.output(z)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits, (n, c)."""
-        return self.head(self.features(x))
-
-
-class LeNet5(nn.Module):
+class LeNet5(FeatureNet):
     """LeNet-5 for 32 × 32 images with ReLU and max-pooling, as in the paper's appendix.
 
     ====== ================================= =================================
@@ -114,10 +122,6 @@ class LeNet5(nn.Module):
         """From :meth:`features` to logits, (n, c)."""
         return self.output(self.fc2(z).relu())
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits, (n, c)."""
-        return self.head(self.features(x))
-
 
 class _Block(nn.Module):
     """Two 3 × 3 convolutions and a shortcut, a projection where the shape changes."""
@@ -139,7 +143,7 @@ class _Block(nn.Module):
         return out
 
 
-class ResNet18(nn.Module):
+class ResNet18(FeatureNet):
     """ResNet-18 as in the paper's appendix: a 3 × 3 stem, no pooling before the blocks.
 
     A convolution of width 64, then two blocks each of width 64, 128, 256 and 512, the last three
@@ -177,14 +181,6 @@ class ResNet18(nn.Module):
         for stage in self.stages:
             z = stage(z)
         return z.mean((2, 3))
-
-    def head(self, z: Tensor) -> Tensor:
-        """From :meth:`features` to logits, (n, c)."""
-        return self.output(z)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits, (n, c)."""
-        return self.head(self.features(x))
 
 
 def model_for(

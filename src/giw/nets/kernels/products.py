@@ -28,16 +28,12 @@ from giw.nets.models import SIDE, LeNet5, as_input
 ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with several trials each
 
 
-class ProductLeNet5(nn.Module):
-    """The same function and parameter names as :class:`giw.nets.models.LeNet5`."""
+class ProductLeNet5(LeNet5):
+    """The same function of the same parameters."""
 
-    def __init__(self, module: LeNet5) -> None:
-        super().__init__()
-        self.conv1, self.conv2 = copy.deepcopy(module.conv1), copy.deepcopy(module.conv2)
-        self.fc1, self.fc2 = copy.deepcopy(module.fc1), copy.deepcopy(module.fc2)
-        self.output = copy.deepcopy(module.output)
-        # an attribute and no buffer: it belongs to the form of the net, not to its state
-        self.frames = framing(module.conv1.kernel_size[0]).to(module.conv1.weight)
+    frames: (
+        Tensor  # an attribute and no buffer: it belongs to the form of the net, not to its state
+    )
 
     def features(self, x: Tensor) -> Tensor:
         """Third layer after ReLU, (n, 120)."""
@@ -47,14 +43,6 @@ class ProductLeNet5(nn.Module):
         # fc1 was made for channels first; its small weight is turned instead of every image
         weight = self.fc1.weight.unflatten(1, (-1, *x.shape[1:3])).permute(0, 2, 3, 1)
         return nn.functional.linear(x.flatten(1), weight.flatten(1), self.fc1.bias).relu()
-
-    def head(self, z: Tensor) -> Tensor:
-        """From :meth:`features` to logits, (n, c)."""
-        return self.output(self.fc2(z).relu())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits, (n, c)."""
-        return self.head(self.features(x))
 
 
 def framing(k: int) -> Tensor:
@@ -103,4 +91,8 @@ def most_parts(n: int, most: int) -> int:
 
 def by_products(module: nn.Module) -> nn.Module:
     """A copy of a net that is fast when stacked; nets without a faster form are just copied."""
-    return ProductLeNet5(module) if type(module) is LeNet5 else copy.deepcopy(module)
+    form = copy.deepcopy(module)
+    if type(form) is LeNet5:
+        form.__class__ = ProductLeNet5
+        form.frames = framing(form.conv1.kernel_size[0]).to(form.conv1.weight)
+    return form
