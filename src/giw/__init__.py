@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         labels_needed as labels_needed,
         select as select,
     )
-    from giw.nets.classifier import GIWClassifier as GIWClassifier
+    from giw.nets import GIWClassifier as GIWClassifier
     from giw.objective import GIWObjective as GIWObjective
     from giw.support import SupportSplit as SupportSplit, SupportSplitter as SupportSplitter
     from giw.weights import (
@@ -43,7 +43,7 @@ _ROOMS = {
     "diagnosis": ("Diagnosis", "diagnose", "support_share"),
     "estimators": ("ReweightedClassifier", "ReweightedRegressor", "load"),
     "judging": ("estimate_risk", "label_first", "labels_needed", "select"),
-    "nets.classifier": ("GIWClassifier",),
+    "nets": ("GIWClassifier",),
     "objective": ("GIWObjective",),
     "support": ("SupportSplit", "SupportSplitter"),
     "weights": (
