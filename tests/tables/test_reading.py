@@ -190,6 +190,9 @@ def test_pickled_objects_in_an_npz_file_are_refused_and_not_run(tmp_path, monkey
     ("arrays", "message"),
     [
         ({"X": np.zeros((3, 2)), "y": np.zeros(2)}, "same number of rows"),
+        ({"X": np.zeros((3, 2)), "y": 1.0}, "same number of rows"),
+        ({}, "holds no rows"),
+        ({"X": np.zeros((3, 0))}, "holds no rows"),
         ({"X": np.zeros((3, 2, 2))}, "two dimensions"),
         ({"X": np.zeros((3, 2), dtype=complex)}, "complex128"),
     ],

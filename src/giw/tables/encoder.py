@@ -181,8 +181,11 @@ class Encoder(BaseEstimator):
             self.encoded_.append(NumberColumn(name, fill, gaps > 0, len(there), gaps))
             return ""
         kinds, count = np.unique(as_text(there).astype(str), return_counts=True)
+        numbers = False
+        if len(kinds) > 0.5 * len(there) and name not in self.categorical:
+            numbers = _numbers_as_text(column, name, train)
         if len(kinds) > max(100, 0.5 * len(there)):
-            if name not in self.categorical and _numbers_as_text(column, name, train):
+            if numbers:
                 return (
                     f"column {name!r} holds numbers written as text and is left out; convert "
                     "them if they measure something"

@@ -270,6 +270,8 @@ def _read_npz(path: Path) -> Table:
         )
     with told_in_one_line(path, "whole npz"):
         arrays = npz_arrays(path)
+    if not arrays or any(array.size == 0 for array in arrays.values()):  # of any number of rows
+        raise ValueError(f"{path} holds no rows; a table needs at least one")
     columns: dict[str, Column] = {}
     for name, array in arrays.items():
         if array.ndim > 2:
@@ -277,8 +279,6 @@ def _read_npz(path: Path) -> Table:
                 f"{path}: array {name!r} has shape {array.shape}; a table has two dimensions: "
                 "flatten it with reshape(len(a), -1), or use giw.GIWClassifier, which takes images"
             )
-        if array.size == 0:  # it may still claim any number of rows
-            raise ValueError(f"{path} holds no rows; a table needs at least one")
         if array.dtype.kind not in "biufUSMm" or not array.itemsize:
             raise ValueError(
                 f"{path}: array {name!r} has dtype {array.dtype}; need numbers, text or dates"
