@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.datasets import load_breast_cancer
 
 import giw
 from giw.diagnosis.labels import (
@@ -32,7 +33,8 @@ def ask(z, z_val, surprise, surprise_val, odds=None, seed=0):
     (both, is_val), f = together(z, z_val), np.concatenate([surprise, surprise_val])[:, None]
     left = f - expected_of(both, f, generator(seed), ~is_val)
     odds = np.ones(len(both)) if odds is None else np.concatenate(odds)
-    return label_test(odds, is_val, np.hstack([left, left]), generator(seed + 1))
+    chance = calibrated(odds, is_val, np.zeros(len(both)))
+    return label_test(chance, odds[~is_val], is_val, np.hstack([left, left]), generator(seed + 1))
 
 
 def test_eight_labels_without_a_surprise_are_no_proof():
@@ -108,15 +110,47 @@ def test_chances_are_right_on_average_and_rise_with_the_odds():
     rng = generator()
     truth = rng.normal(size=2000) - 2
     is_val = rng.random(2000) < 1 / (1 + np.exp(-truth))
-    chance = calibrated(np.exp(3 * truth), is_val)  # odds that are far too sure
+    odds = np.exp(3 * truth)  # far too sure
+    chance = calibrated(odds, is_val, np.zeros(2000))
     assert chance.mean() == pytest.approx(is_val.mean(), abs=0.005)
     assert_allclose(chance, 1 / (1 + np.exp(-truth)), atol=0.06)
 
 
 def test_odds_that_point_the_wrong_way_are_not_followed():
     is_val = np.repeat([False, True], [30, 10])
-    assert_allclose(calibrated(np.exp(-1.0 * is_val), is_val), 0.25)
-    assert_allclose(calibrated(np.ones(40), is_val), 0.25)
+    label = np.zeros(40)
+    assert_allclose(calibrated(np.exp(-1.0 * is_val), is_val, label), 0.25)
+    assert_allclose(calibrated(np.ones(40), is_val, label), 0.25)
+
+
+@pytest.mark.parametrize("what", ["class shares", "features"])
+def test_chances_depend_on_what_differs_and_on_nothing_else(what):
+    """Labels follow the features; either of them says which side a row is from, given the other."""
+    x = generator().normal(size=4000)
+    label = generator(1).random(4000) < 1 / (1 + np.exp(-2 * x))
+    truth = np.where(label, 0.6, 0.1) if what == "class shares" else 1 / (1 + np.exp(1 - x))
+    is_val = generator(2).random(4000) < truth
+    p = 1 / (1 + np.exp(-2 * x))
+    odds = 0.1 + 0.5 * p if what == "class shares" else truth
+    found = calibrated(odds / (1 - odds), is_val, label)
+    assert_allclose(found, truth, atol=0.08)
+
+
+def test_other_class_shares_alone_are_no_shift_of_labels():
+    """Tumours of which a tenth is malignant beside others of which most are.
+
+    Compared at equal features alone, every one of these tables alarmed.
+    """
+    X, y = load_breast_cancer(return_X_y=True)
+    found = []
+    for seed in range(6):
+        ill, well = (generator(seed).permutation(np.flatnonzero(y == k)) for k in (0, 1))
+        train, val = np.r_[ill[:25], well[:225]], np.r_[ill[25:75], well[225:275]]
+        told = giw.diagnose(X[train, :10], y[train], X[val, :10], y[val], random_state=seed)
+        found += [test for test in told.shifts if test.kind == "label"]
+    assert len(found) == 6
+    assert np.mean([test.p_value < 0.05 for test in found]) <= 0.34
+    assert not any(test.found for test in found)
 
 
 # Models that have not seen the row ----------------------------------------------------------------

@@ -162,8 +162,9 @@ def diagnose(
     step(STEPS[4])
     user = None if model is None else (model, X, y, X_val, y_val)
     of_labels = ask_of_labels(
-        few, asked_val, (z, z_val), inside, odds, data.classes, user, generator
-    )
+        few, asked_val, (z, z_val), inside, odds, data.classes, user, generator,
+        mixed=prior is not None and prior.p_value <= LEVEL,
+    )  # fmt: skip
     tests.append(of_labels.test)
     done = [test for test in tests if test is not None]
     shifts = [answered(t, p <= LEVEL) for t, p in zip(done, holm(done), strict=True)]
@@ -188,6 +189,7 @@ def diagnose(
     told = recommend(
         (*known, *shifts), case=verdict, outside=1 - estimate.share,
         n_outside_rows=len(outside_rows), n_new_rows=int(sure.sum()), effective_share=share,
+        label_p=of_labels.by_features,
     )  # fmt: skip
     if train.y is not None:
         kept = data.train.table

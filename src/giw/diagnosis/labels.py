@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ class OfLabels(NamedTuple):
 
     surprise: tuple[Floats, Floats]  # (n, 1), (m, 1), or (n, 0), (m, 0) where none is known
     test: Finding | None = None
+    by_features: float = 1.0  # the p-value of the test by features alone, whatever class shares say
     suspects: tuple[ListedRow, ...] = ()
     cost: Cost | None = None
 
@@ -42,11 +45,14 @@ def ask_of_labels(
     classes: tuple[str, ...],
     user: tuple[Any, ...] | None,  # a model, and X, y, X_val, y_val as they came
     generator: np.random.Generator,
+    *,
+    mixed: bool,
 ) -> OfLabels:
     """Cross-fit labels of training rows and ask all that can be asked of them.
 
     Only validation rows inside the training support take part in the test: elsewhere training has
-    no labels to compare with.
+    no labels to compare with. Where class shares are ``mixed`` otherwise in validation, which alone
+    gives equal features other labels, rows are compared at equal features and class shares.
     """
     if train.y is None or val.y is None or len(np.unique(train.y)) < 2:
         return OfLabels((np.zeros((len(train), 0)), np.zeros((len(val), 0))))
@@ -54,7 +60,7 @@ def ask_of_labels(
     p, (y, is_val) = np.concatenate([fitted.train, fitted.own]), together(train.y, val.y)
     surprise, wrong = 1 - p[np.arange(len(y)), y][:, None], fitted.wrong(train.y, val.y)
     loss = wrong if user is None else wrong_by(user, train.row, val.row, fitted.fold)
-    test, cost = None, None
+    test, by_features, cost = None, 1.0, None
     if min(len(train), inside.sum()) >= FEWEST:
         used = np.concatenate([np.ones(len(train), dtype=bool), inside])
         features, is_val = np.concatenate(z)[used], is_val[used]
@@ -67,12 +73,19 @@ def ask_of_labels(
         for known in (np.stack([p.max(axis=1), np.square(p).sum(axis=1)], axis=1)[used], features):
             left = left - expected_of(known, left, generator)
         left = np.column_stack([left, f[:, 0] - hoped[:, 0]])
-        test = label_test(np.concatenate(odds), is_val, left, generator)
+        both, weights = np.concatenate(odds), [odds[0]]
+        chance = calibrated(both, is_val, np.zeros(len(both)))
+        test = label_test(chance, odds[0], is_val, left, generator)
+        by_features = test.p_value
+        if mixed:
+            chance = calibrated(both, is_val, y[used])
+            weights.append((chance / (1 - chance))[~is_val])
+            test = label_test(chance, weights[1], is_val, left, generator.spawn(1)[0])
         name = "A forest" if user is None else type(user[0]).__name__
-        cost = cost_of_shift(loss, hoped[:, 1], odds[0], inside, generator, model=name)
+        cost = cost_of_shift(loss, hoped[:, 1], weights, inside, generator, model=name)
     suspects = suspects_among(fitted.train, train.y, classes, train.row)
     n = len(train)
-    return OfLabels((surprise[:n], surprise[n:]), test, suspects, cost)
+    return OfLabels((surprise[:n], surprise[n:]), test, by_features, suspects, cost)
 
 
 # Models that have not seen the row ----------------------------------------------------------------
@@ -158,15 +171,19 @@ def twins(z_train: Floats, z_val: Floats) -> Ints:
 
 
 def label_test(
-    odds: Floats, is_val: Bools, left: Floats, generator: np.random.Generator
+    chance: Floats,  # (N,)
+    weight: Floats,  # (n,) of training rows, which make them like validation rows
+    is_val: Bools,  # (N,)
+    left: Floats,  # (N, 2)
+    generator: np.random.Generator,
 ) -> Finding:
     r"""Are labels more, or less, surprising than those of training rows with the same features?
 
     The surprise f of a row is one minus the probability of its label, by a model of *other*
     training rows; whether that model is wrong is a second f, which sees exchanged labels better
     where the model is unsure. With :math:`d = 1` for validation rows and 0 for training rows,
-    :math:`\hat e(x)` the chance of being a validation row, from ``odds`` (N,), and ``left`` (N, 2)
-    what a regression :math:`\hat\mu(x)` leaves of either f, the test takes the larger of the two
+    :math:`\hat e(x)` the ``chance`` of being a validation row, and ``left`` what a regression
+    :math:`\hat\mu(x)` leaves of either f, the test takes the larger of the two
 
     .. math:: T = \Big|\sum_i (d_i - \hat e_i) (f_i - \hat\mu_i)\Big| \Big/
               \Big(\sum_i \hat e_i (1 - \hat e_i) (f_i - \hat\mu_i)^2\Big)^{1/2} .
@@ -174,7 +191,8 @@ def label_test(
     If equal features get equal labels, a row's label says nothing about which side it is from.
     Then the sums have mean zero if either estimate is right [1]_, and the sides can be redrawn
     from the features alone, :math:`d^*_i \sim {\rm Bernoulli}(\hat e(x_i))`: the p-value is the
-    share of redrawn sides that give a T at least as large [2]_.
+    share of redrawn sides that give a T at least as large [2]_. Where class shares differ, the
+    chance depends on the label too: :func:`calibrated`.
 
     How much has shifted is told by what is wrong, as the mean over validation rows less that of
     training rows weighted to have their features, both after the regression.
@@ -184,8 +202,8 @@ def label_test(
     .. [1] Shah and Peters, Annals of Statistics 48:1514-1538, 2020.
     .. [2] Candès, Fan, Janson and Lv, JRSS B 80:551-577, 2018.
     """
-    p_value = redrawn_p_value(is_val, calibrated(odds, is_val), left, generator)
-    share, there, here = shares(odds[~is_val]), left[~is_val, 1], left[is_val, 1]
+    p_value = redrawn_p_value(is_val, chance, left, generator)
+    share, there, here = shares(weight), left[~is_val, 1], left[is_val, 1]
     base = float(share @ there)
     error = np.sqrt(here.var(ddof=1) / len(here) + np.sum(np.square(share * (there - base))))
     return a_test("label", p_value, abs(float(here.mean()) - base), float(error))
@@ -197,19 +215,22 @@ def shares(odds: Floats) -> Floats:
     return share / share.sum()
 
 
-def calibrated(odds: Floats, is_val: Bools) -> Floats:
-    """Chances of being a validation row: logistic in the log odds, never falling in them, (n,).
+def calibrated(odds: Floats, is_val: Bools, label: NDArray[Any]) -> Floats:
+    r"""Chances of being a validation row: logistic in the log odds, never falling in them, (n,).
 
     Odds of a model that learnt noise are too far from even; asked about rows that it has not seen,
-    the slope tells by how much. Where it is not above zero, all rows have the same chance.
+    the slope tells by how much. Every ``label`` has an intercept of its own: if only class shares
+    differ, a row's side depends on its label and on nothing else, and if only the features do, on
+    its features and on nothing else.
     """
-    log_odds = np.log(odds)
+    classes, code = np.unique(label, return_inverse=True)
+    log_odds, own = np.log(odds), np.eye(len(classes))[code][:, 1:]  # (n,), (n, c - 1)
     if np.ptp(log_odds) >= 1e-9:
-        scaled = ((log_odds - log_odds.mean()) / log_odds.std())[:, None]
-        rule = LogisticRegression(C=10.0).fit(scaled, is_val)
+        known = np.column_stack([(log_odds - log_odds.mean()) / log_odds.std(), own])
+        rule = LogisticRegression(C=10.0).fit(known, is_val)
         if rule.coef_[0, 0] > 0:
-            return np.asarray(rule.predict_proba(scaled)[:, 1], dtype=np.float64)
-    return np.full(len(is_val), is_val.mean())
+            return np.asarray(rule.predict_proba(known)[:, 1], dtype=np.float64)
+    return (np.bincount(code, is_val) / np.bincount(code))[code]
 
 
 def redrawn_p_value(
@@ -265,9 +286,9 @@ class Cost:
     train, val : float
         Error rate of models that have not seen the row, in training and in validation.
     parts : tuple of (str, float, float, float)
-        "covariate": features that training has seen and that are harder; "concept": labels given
-        features; "outside": features that training has not. Each with its 95 % interval; they add
-        up to ``val`` less ``train``.
+        "covariate": features that training has seen and that are harder; "class prior": class
+        shares, where they differ; "concept": labels given features; "outside": features that
+        training has not. Each with its 95 % interval; they add up to ``val`` less ``train``.
     """
 
     model: str
@@ -279,7 +300,7 @@ class Cost:
 def cost_of_shift(
     loss: tuple[Floats, Floats],  # (n,), (m,)
     expected: Floats,  # (n + m inside,)
-    odds: Floats,  # (n,)
+    weights: Sequence[Floats],  # (n,) by features, and by features and class shares if they differ
     inside: Bools,  # (m,)
     generator: np.random.Generator,
     *,
@@ -295,23 +316,27 @@ def cost_of_shift(
     .. math:: s\,(a - \ell_{\rm train}), \qquad s\,(\ell_{\rm inside} - a), \qquad
               (1 - s)(\ell_{\rm outside} - \ell_{\rm train}) .
 
-    Intervals are those of rows drawn again; weights and regression stay as they are.
+    Where class shares differ, the second one is divided once more, at the training loss at the
+    features and class shares of inside rows. Intervals are those of rows drawn again; weights and
+    regression stay as they are.
 
     References
     ----------
     .. [1] Cai, Namkoong and Yadlowsky, Diagnosing model performance under distribution shift, 2023.
     """
     n, m = (len(side) for side in loss)
-    share = shares(odds)
-    there = share * (loss[0] - expected[:n])  # (n,)
     hoped = np.zeros(m)
     hoped[inside] = expected[n:]
 
-    def parts(counts: Floats, counts_val: Floats) -> Floats:  # (draws, n), (draws, m) → (3, draws)
+    def parts(counts: Floats, counts_val: Floats) -> Floats:  # (draws, n), (draws, m) → (k, draws)
         base, within = counts @ loss[0] / n, counts_val @ inside
-        a = within * (counts @ there) / np.maximum(counts @ share, 1e-12) + counts_val @ hoped
+        steps = [within * base]
+        for share in map(shares, weights):
+            there = counts @ (share * (loss[0] - expected[:n])) / np.maximum(counts @ share, 1e-12)
+            steps.append(within * there + counts_val @ hoped)
         here, outside = (counts_val @ (loss[1] * side) for side in (inside, ~inside))
-        return np.stack([a - within * base, here - a, outside - (m - within) * base]) / m
+        differences = [after - before for before, after in pairwise([*steps, here])]
+        return np.stack([*differences, outside - (m - within) * base]) / m
 
     told = parts(np.ones((1, n)), np.ones((1, m)))[:, 0]
     drawn = np.concatenate([
@@ -319,7 +344,8 @@ def cost_of_shift(
         for _ in range(draws // 100)
     ], axis=1)  # fmt: skip
     ends = np.quantile(drawn, [0.025, 0.975], axis=1)
-    named = zip(("covariate", "concept", "outside"), *np.stack([told, *ends]).tolist(), strict=True)
+    kinds = ["covariate", *["class prior"] * (len(weights) - 1), "concept", "outside"]
+    named = zip(kinds, *np.stack([told, *ends]).tolist(), strict=True)
     return Cost(model, float(loss[0].mean()), float(loss[1].mean()), tuple(named))
 
 

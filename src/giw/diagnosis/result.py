@@ -28,6 +28,7 @@ from giw.support import SupportSplit
 COUNTED = "Rows are counted as in a spreadsheet, where row 1 holds the names."
 PARTS = {
     "covariate": "features that training has seen and that are harder",
+    "class prior": "other class shares",
     "concept": "labels that differ at equal features",
     "outside": "rows outside the training data",
 }

@@ -80,6 +80,7 @@ def recommend(
     n_outside_rows: int,
     n_new_rows: int = 0,
     effective_share: float = 1.0,
+    label_p: float = 1.0,
 ) -> Recommendation:
     """Weigh the findings: what is certain first, then what training cannot show, then the rest.
 
@@ -88,7 +89,7 @@ def recommend(
     have something that training never has, which facts tell already.
     """
     repairs, news = [f for f in findings if f.to_repair], [f for f in findings if f.is_news]
-    shifts, (low, high) = what_shifted(findings), case.val_outside
+    shifts, (low, high) = what_shifted(findings, label_p), case.val_outside
     others, nothing_new = n_outside_rows - n_new_rows, not news and not n_outside_rows
     covered = nothing_new and high < case.materiality
     told = [_told(facts) for facts in _by_kind((*repairs, *news))]
@@ -102,12 +103,11 @@ def recommend(
     told += [SHIFTS[kind] + ALONE[kind] * alone for kind in shifts]
     if not told:
         certain = [f for f in findings if f.is_fact and f.found]
-        told = ["training and validation data look alike" if covered else "no shift was found"]
+        told = [f"no shift was found in {counted(case.points, 'validation row')}"]
+        if covered:
+            told = ["training and validation data look alike"]
         if certain:
             told = [f"no shift was found by a test; see to this first: {certain[0].text[:-1]}"]
-    if nothing_new and not covered:
-        told.append(f"up to {percent(high)} may lie outside the training data, too few rows to say "
-                    "more")  # fmt: skip
     remedy = "plain"
     if not nothing_new or "label" in shifts:
         remedy = "giw"
@@ -127,17 +127,21 @@ def recommend(
     )  # fmt: skip
 
 
-def what_shifted(findings: Sequence[Finding]) -> tuple[str, ...]:
+def what_shifted(findings: Sequence[Finding], label_p: float = 1.0) -> tuple[str, ...]:
     """The fewest kinds of shift that explain what was found.
 
     Class shares that change change the features too, and features that change change class shares
     where classes depend on them. One kind explains everything if what it leaves alone, which is
     features within a class, labels given the features, or features, shows nothing; of several such
-    kinds the one whose remainder has the largest p-value is named.
+    kinds the one whose remainder has the largest p-value is named. Where class shares differ, the
+    test of labels leaves them alone, and ``label_p`` has its p-value by features alone: that is
+    the remainder of the features.
     """
     of = {test.kind: test for test in findings if not test.is_fact}
     found = [kind for kind in REMAINDER if kind in of and of[kind].found]
     rest = {kind: of[r].p_value if (r := REMAINDER[kind]) in of else 1.0 for kind in found}
+    if "covariate" in rest:
+        rest["covariate"] = min(rest["covariate"], label_p)
     alone = {
         kind: rest[kind] * (SIMPLER if kind == "class prior" else 1)
         for kind in found
@@ -175,10 +179,14 @@ def _next_steps(
         yield f"Label more data like the {rows} listed as outside."
     if low < case.materiality <= high:
         more = case.points_needed
-        way = "; features that separate better would help more than further rows."
+        way = "features that separate better would help more than further rows."
         if more and more > case.points:
-            way = f": about {more:,} validation rows would decide (now {case.points:,})."
-        yield "Whether material parts lie outside the training data cannot be told yet" + way
+            way = f"about {more:,} validation rows would decide (now {case.points:,})."
+        yield (
+            f"Between {percent(low)} and {percent(high)} of the test distribution lie outside the "
+            f"training data, at 95 % confidence. Whether that is {percent(case.materiality)} or "
+            f"more cannot be told yet: {way}"
+        )
     if effective_share < FEW_EFFECTIVE:
         yield (
             f"Weighted, the training rows are worth only {percent(effective_share)} of their "
