@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from giw.checks import as_labels, refuse_many_classes
 from giw.diagnosis.facts import facts
-from giw.diagnosis.findings import UNSEEN, Finding, some
+from giw.diagnosis.findings import UNSEEN, Finding, Floats, Ints, some
 from giw.tables import Encoder, Table, as_table
 from giw.tables.encoder import as_text
 
 BY_CHANCE = (*UNSEEN, "range", "duplicates")  # facts that dealing the rows at random may explain
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giw.checks import as_generator
 from giw.diagnosis.columns import compare_columns
 from giw.diagnosis.data import Data, Side, encoded_together, read
-from giw.diagnosis.findings import LEVEL, Finding, answered, holm
+from giw.diagnosis.findings import FEWEST, Finding, Ints, answered, holm
 from giw.diagnosis.labels import ask_of_labels
 from giw.diagnosis.outside import explain_outside
 from giw.diagnosis.result import Diagnosis, GroupResult, Sizes
 from giw.diagnosis.share import outside_list, support_share, which_case
 from giw.diagnosis.shift_tests import (
-    FEWEST,
     class_count_test,
     features_test,
     largest_gaps,
@@ -33,11 +31,7 @@ from giw.support.scores import row_key, rows_repeat_by_nature
 from giw.support.split import LABEL
 from giw.weights import effective_sample_size
 
-FEWEST_TRAINING_ROWS = 20  # one in twenty is the least p-value that the split needs
-MOST_TESTED = 4_000  # rows of either side from which a model learns to tell them apart
-FOLLOW_UP = 0.01  # level of the test within classes: it says which shift it is, not whether
 STEPS = ("features", "support", "tests", "weights", "labels", "outside rows")
-Ints = NDArray[np.int64]
 
 
 def diagnose(
@@ -102,15 +96,12 @@ def diagnose(
     ('giw', 'x0')
     """
     step = on_step or (lambda name: None)
-    generator = as_generator(random_state)
+    generator, level = as_generator(random_state), 0.03  # of all tests; facts have 2 % more
     step(STEPS[0])
     data = read(X, y, X_val, y_val, feature_names, groups, groups_val)
     n, known = len(data.train), data.facts
-    if n < FEWEST_TRAINING_ROWS:
-        raise ValueError(
-            f"need at least {FEWEST_TRAINING_ROWS} training rows to tell inside from outside, "
-            f"got {n}"
-        )
+    if n < 20:  # one in twenty is the least p-value that the split needs
+        raise ValueError(f"need at least 20 training rows to tell inside from outside, got {n}")
     rows = rows_to_split(n, data.train.y, max_train)
     if groups is not None:
         rows = _sample(data.train, max_train, generator)
@@ -136,7 +127,7 @@ def diagnose(
     step(STEPS[2])
     # a copy is no new evidence, and a model that has seen one is not surprised by the other
     once = _once(train)
-    few, asked = train.at(once[:MOST_TESTED]), _once(val)[:MOST_TESTED]
+    few, asked = train.at(once[:4_000]), _once(val)[:4_000]
     asked_val, rest = val.at(asked), ~sure[asked]
     z, z_val, columns = encoded_together(few.table, asked_val.table)
     single = None
@@ -163,18 +154,18 @@ def diagnose(
     user = None if model is None else (model, X, y, X_val, y_val)
     of_labels = ask_of_labels(
         few, asked_val, (z, z_val), inside, odds, data.classes, user, generator,
-        mixed=prior is not None and prior.p_value <= LEVEL,
+        mixed=prior is not None and prior.p_value <= level,
     )  # fmt: skip
     tests.append(of_labels.test)
     done = [test for test in tests if test is not None]
-    shifts = [answered(t, p <= LEVEL) for t, p in zip(done, holm(done), strict=True)]
+    shifts = [answered(t, p <= level) for t, p in zip(done, holm(done), strict=True)]
     if few.y is not None and asked_val.y is not None and any(test.found for test in shifts):
         # which kind of shift is it?
         more, more_val = of_labels.surprise
         sides = np.hstack([z, more]), np.hstack([z_val, more_val])[rest]
         within = features_test(*sides, generator, strata=(few.y, asked_val.y[rest]))
         if within is not None:
-            shifts.append(answered(within, within.p_value <= FOLLOW_UP))
+            shifts.append(answered(within, within.p_value <= level / 3))
 
     step(STEPS[5])
     beyond = listed if any(t.kind == "outside" and t.found for t in shifts) else listed[:0]

@@ -13,17 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from giw.diagnosis.findings import Finding, a_test, counted, holm, p_in_words, percent, short
-from giw.diagnosis.shift_tests import FEWEST, features_test, largest_gaps, outside_test, together
+from giw.diagnosis.findings import (
+    FEWEST,
+    Finding,
+    Floats,
+    a_test,
+    counted,
+    holm,
+    p_in_words,
+    percent,
+    short,
+)
+from giw.diagnosis.shift_tests import features_test, largest_gaps, outside_test, together
 from giw.estimators.limits import Reference
 from giw.judging.risk import binomial_interval
 from giw.support.scores import COPY, conformal_p, nearest, without_copy
 from giw.tables import as_table
 
-MOST_TESTED = 2_000  # new rows that tests compare; all are looked at one by one
-NEIGHBOURS = 5
 DISTANCE = "(distance to training rows)"
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -148,9 +155,10 @@ def drift(
     new, counts = reference.encode(table)
     old, train = reference.z[reference.is_val], np.unique(reference.z[~reference.is_val], axis=0)
     gone = reference.outside(table)
-    new = new[np.sort(generator.permutation(n)[:MOST_TESTED])]
+    # tests compare at most 2,000 new rows; all are looked at one by one
+    new = new[np.sort(generator.permutation(n)[:2_000])]
     # to rows that differ from it, on both sides: a training row's own copy is no news
-    near = [nearest(side, train, NEIGHBOURS + 1) for side in (new, old)]
+    near = [nearest(side, train, 6) for side in (new, old)]
     far, far_old = (without_copy(each, COPY)[0].mean(axis=1) for each in near)
     before = np.column_stack([old, far_old]).astype(np.float64)
     now = np.column_stack([new, far]).astype(np.float64)

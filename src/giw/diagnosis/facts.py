@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from scipy.stats import binom, hypergeom, ks_2samp
 
-from giw.diagnosis.findings import FACTS, Finding
+from giw.diagnosis.findings import FACTS, Bools, Finding
 from giw.tables.encoder import as_text
 from giw.tables.table import Column, Table, is_number, missing_in
 
@@ -25,7 +25,6 @@ DATES = {
     "12/31/2024": r"\d\d?/\d\d?/\d{4}.*",
     "20241231": r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])",
 }
-Bools = NDArray[np.bool_]
 Labels = NDArray[Any] | None
 
 

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+Floats, Ints, Bools = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
+FEWEST = 8  # rows of either side below which nothing is tested
 FACTS = (
     "missing column", "type", "date format", "unit", "timestamp", "new class", "new category",
     "newly missing", "constant", "range", "duplicates", "identifier",
@@ -21,7 +24,6 @@ QUESTIONS = {
     "label": "Do equal features get other labels?",
 }
 WEIGHTS = {"outside": 0.5}  # of the joint error: rows outside show in the features too
-LEVEL = 0.03  # of the questions together; facts have the rest of 5 %
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing as rows_at
 
 from giw.diagnosis.data import Side
-from giw.diagnosis.findings import Finding, ListedRow, a_test, percent
-from giw.diagnosis.shift_tests import AT_A_TIME, BLOCKS, DRAWS, FEWEST, together
+from giw.diagnosis.findings import (
+    FEWEST,
+    Bools,
+    Finding,
+    Floats,
+    Ints,
+    ListedRow,
+    a_test,
+    percent,
+)
+from giw.diagnosis.shift_tests import together
 from giw.support.scores import row_key, rows_repeat_by_nature
-
-CLEAR = 0.5  # lead in probability of another label that makes a row a suspect
-MOST_ODDS = 20.0  # a training row counts for at most so many in the size of the effect
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class OfLabels(NamedTuple):
@@ -115,18 +118,19 @@ class CrossFitted:
 
 
 def cross_fit(
-    z_train: Floats, y: Ints, z_val: Floats, *, classes: int, generator: np.random.Generator
-) -> CrossFitted:
+    z_train: Floats, y: Ints, z_val: Floats, *, classes: int, generator: np.random.Generator,
+    folds: int = 5,
+) -> CrossFitted:  # fmt: skip
     """Fit forests to training labels, each without one fold, and predict what it has not seen.
 
     A validation row that is a training row too is judged by the one forest that has not seen it.
     """
     order = generator.permutation(len(z_train))
     fold = np.empty(len(z_train), dtype=np.int64)
-    fold[order[np.argsort(y[order], kind="stable")]] = np.arange(len(order)) % BLOCKS
+    fold[order[np.argsort(y[order], kind="stable")]] = np.arange(len(order)) % folds
     train = np.zeros((len(z_train), classes))
-    val = np.zeros((BLOCKS, len(z_val), classes))
-    for number in range(BLOCKS):
+    val = np.zeros((folds, len(z_val), classes))
+    for number in range(folds):
         rest, rows = fold != number, fold == number
         seed = int(generator.integers(2**31))
         forest = ExtraTreesClassifier(40, min_samples_leaf=3, max_depth=20, random_state=seed)
@@ -209,9 +213,9 @@ def label_test(
     return a_test("label", p_value, abs(float(here.mean()) - base), float(error))
 
 
-def shares(odds: Floats) -> Floats:
-    """Weights of training rows that sum to one."""
-    share = np.minimum(odds, MOST_ODDS * odds.mean())
+def shares(odds: Floats, most: float = 20.0) -> Floats:
+    """Weights of training rows that sum to one; a row counts for at most ``most`` rows."""
+    share = np.minimum(odds, most * odds.mean())
     return share / share.sum()
 
 
@@ -234,7 +238,7 @@ def calibrated(odds: Floats, is_val: Bools, label: NDArray[Any]) -> Floats:
 
 
 def redrawn_p_value(
-    is_val: Bools, chance: Floats, left: Floats, generator: np.random.Generator
+    is_val: Bools, chance: Floats, left: Floats, generator: np.random.Generator, draws: int = 2_000
 ) -> float:
     """Share of redrawn memberships that go with a column of ``left`` (N, k) at least as closely.
 
@@ -245,10 +249,10 @@ def redrawn_p_value(
     left = left / np.where(spread > 0, spread, 1.0)
     seen, expected = np.abs((is_val - chance) @ left).max(), chance @ left
     at_least = 1
-    for _ in range(DRAWS // AT_A_TIME):
-        redrawn = generator.random((AT_A_TIME, len(left))) < chance
+    for _ in range(draws // 100):
+        redrawn = generator.random((100, len(left))) < chance
         at_least += int((np.abs(redrawn @ left - expected).max(axis=1) >= seen - 1e-9).sum())
-    return at_least / (1 + DRAWS)
+    return at_least / (1 + draws)
 
 
 def expected_of(
@@ -256,12 +260,13 @@ def expected_of(
     f: Floats,  # (N, k)
     generator: np.random.Generator,
     learn: Bools | bool = True,  # (N,)
+    blocks: int = 5,
 ) -> Floats:  # (N, k)
     """What rows with the same features have, by other rows; of those in ``learn``."""
-    block = generator.permutation(len(z)) % BLOCKS
+    block = generator.permutation(len(z)) % blocks
     expected = np.empty(f.shape)
     tried = min(1.0, max(0.3, 10 / z.shape[1]))  # of few features all, or trees are too coarse
-    for number in range(BLOCKS):
+    for number in range(blocks):
         rest, rows = (block != number) & learn, block == number
         # a least size of leaves would make these trees give up: they try one random cut per feature
         forest = ExtraTreesRegressor(
@@ -352,15 +357,17 @@ def cost_of_shift(
 # Which training labels are wrong? -----------------------------------------------------------------
 
 
-def suspects_among(p: Floats, y: Ints, names: tuple[str, ...], row: Ints) -> tuple[ListedRow, ...]:
-    """Training rows where another label leads by 50 points, the clearest first.
+def suspects_among(
+    p: Floats, y: Ints, names: tuple[str, ...], row: Ints, clear: float = 0.5
+) -> tuple[ListedRow, ...]:
+    """Training rows where another label leads by ``clear`` in probability, the clearest first.
 
     Their probabilities are ``p`` (n, c), and their numbers in the user's table ``row``.
     """
     best, most = p.argmax(axis=1), p.max(axis=1)
     lead = most - p[np.arange(len(y)), y]
     listed = []
-    for j in sorted(np.flatnonzero(lead >= CLEAR), key=lambda j: -lead[j]):
+    for j in sorted(np.flatnonzero(lead >= clear), key=lambda j: -lead[j]):
         own, likely, chance, place = names[y[j]], names[best[j]], float(most[j]), int(row[j])
         text = f"label {own}, likelier {likely} ({percent(chance)})"
         of_row = ("training", place, place + 2, None, "(label)", own, own, likely, chance, text)

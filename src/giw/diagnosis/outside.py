@@ -8,22 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giw.diagnosis.data import Data, Side
-from giw.diagnosis.findings import ListedRow, short
+from giw.diagnosis.findings import Floats, Ints, ListedRow, short
 from giw.support import nearest
 from giw.tables.table import Column, missing_in
-
-NEIGHBOURS = 5
-BASELINE_ROWS = 1_000  # training rows that say what distance is ordinary
-MOST_REASONS = 3
-LEAST_SHARE = 0.1  # of a row's unusual distance that makes a column a reason
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def unusual_distance(
     z_train: Floats,  # (n, d)
     z: Floats,  # (m, d)
     generator: np.random.Generator,
+    neighbours: int = 5,
+    baseline: int = 1_000,  # training rows that say what distance is ordinary
 ) -> Floats:  # (m, d)
     r"""Squared distance to the nearest training rows, by feature, beyond what is ordinary.
 
@@ -36,8 +31,8 @@ def unusual_distance(
     def gaps(points: Floats, near: Ints) -> Floats:
         return np.mean([np.square(points - z_train[rows]) for rows in near.T], axis=0)
 
-    some = z_train[generator.permutation(len(z_train))[:BASELINE_ROWS]]
-    k = min(NEIGHBOURS, max(1, len(z_train) - 1))
+    some = z_train[generator.permutation(len(z_train))[:baseline]]
+    k = min(neighbours, max(1, len(z_train) - 1))
     own = nearest(some, z_train, k + 1)[1][:, 1:]  # itself comes first
     ordinary = np.quantile(gaps(some, own), 0.95, axis=0)  # (d,)
     return np.maximum(gaps(z, nearest(z, z_train, k)[1]) - ordinary, 0)
@@ -61,6 +56,7 @@ def explain_outside(
     p_value: Floats,  # one for each of them
     label_unseen: NDArray[np.bool_],
     generator: np.random.Generator,
+    least: float = 0.1,  # of a row's unusual distance that makes a column a reason
 ) -> tuple[tuple[ListedRow, ...], tuple[tuple[str, float], ...]]:
     """The rows with their reasons, and the mean share of every column over all of them."""
     if not len(outside):
@@ -73,9 +69,9 @@ def explain_outside(
     usual = {name: _usual(column) for name, column in train.table.columns.items()}
     listed = []
     for q, row in enumerate(outside.row.tolist()):
-        strongest = [j for j in np.argsort(-share[q], kind="stable") if share[q, j] > LEAST_SHARE]
+        strongest = [j for j in np.argsort(-share[q], kind="stable") if share[q, j] > least]
         columns = [f.column for f in data.facts if f.is_news and f.column and row in f.rows]
-        columns = list(dict.fromkeys([*columns, *(names[j] for j in strongest)]))[:MOST_REASONS]
+        columns = list(dict.fromkeys([*columns, *(names[j] for j in strongest)]))[:3]
         label = None if outside.y is None else data.classes[outside.y[q]]
         reasons = {"(label)": (str(label), "not in training")} if label_unseen[q] else {}
         for name in columns:

@@ -20,22 +20,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+from giw.diagnosis.findings import Floats, Ints
 from giw.judging.risk import binomial_interval
 from giw.support import SupportSplit
 from giw.support.scores import on_host
 
-MATERIALITY = 0.1  # shares below it count as none
-NEGLIGIBLE = 0.1  # of the training rate, below which the test distribution is absent from cells
-CELLS = 8  # more of them see smaller parts and need more validation points
-ORDINARY = 0.2  # p-values above this are hardly ever from outside
 FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 CASES = {(False, False): "i", (False, True): "ii", (True, False): "iii", (True, True): "iv"}
 Bounds = tuple[float, float]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class SupportShare(NamedTuple):
@@ -157,18 +151,26 @@ class CaseVerdict:
     points: int
 
 
-def which_case(split: SupportSplit, z_train: Floats, z_val: Floats) -> CaseVerdict:
+def which_case(
+    split: SupportSplit,
+    z_train: Floats,  # (n, d)
+    z_val: Floats,  # (m, d)
+    *,
+    materiality: float = 0.1,  # shares below it count as none
+    cells: int = 8,  # more of them see smaller parts and need more validation points
+    ordinary: float = 0.2,  # p-values above it are hardly ever from outside
+) -> CaseVerdict:
     """Bound both directions and name the case if the bounds allow it.
 
-    The second direction is that of training rows, (n, d), in cells of k-means, and of how often
-    validation points, (m, d), that lie inside visit each.
+    The second direction is that of training rows in cells of k-means, and of how often validation
+    points that lie inside visit each.
     """
     inside, p_value = np.asarray(split.inside), np.asarray(split.p_value)
-    count = min(CELLS, len(np.unique(z_train[:1_000], axis=0)))
+    count = min(cells, len(np.unique(z_train[:1_000], axis=0)))
     some = np.random.default_rng(0).permutation(len(z_train))[:5_000]  # enough for centres
-    cells = KMeans(count, n_init=3, random_state=0).fit(z_train[some])
-    share = np.bincount(cells.predict(z_train), minlength=count) / len(z_train)  # (c,)
-    visits = np.bincount(cells.predict(z_val)[p_value > ORDINARY], minlength=count)  # (c,)
+    means = KMeans(count, n_init=3, random_state=0).fit(z_train[some])
+    share = np.bincount(means.predict(z_train), minlength=count) / len(z_train)  # (c,)
+    visits = np.bincount(means.predict(z_val)[p_value > ordinary], minlength=count)  # (c,)
 
     def bounds(times: int) -> tuple[Bounds, Bounds]:
         """Both pairs of bounds, had every point been seen so many times."""
@@ -177,7 +179,8 @@ def which_case(split: SupportSplit, z_train: Floats, z_val: Floats) -> CaseVerdi
         return (1 - high, 1 - low), _unvisited(share, visits * times)
 
     def cases(found: tuple[Bounds, Bounds]) -> tuple[str, ...]:
-        val, train = map(_answers, found)
+        # whether a share is material: yes, no, or either
+        val, train = (sorted({low >= materiality, high >= materiality}) for low, high in found)
         return tuple(CASES[a, b] for a in val for b in train)
 
     now, m = bounds(1), len(p_value)
@@ -185,18 +188,15 @@ def which_case(split: SupportSplit, z_train: Floats, z_val: Floats) -> CaseVerdi
     decided = (times for times in (1, *FURTHER) if len(cases(bounds(times))) == 1)
     needed = next((m * times for times in decided), None)
     case = possible[0] if len(possible) == 1 else "cannot tell"
-    return CaseVerdict(case, possible, *now, MATERIALITY, needed, m)
+    return CaseVerdict(case, possible, *now, materiality, needed, m)
 
 
-def _answers(bound: Bounds) -> list[bool]:
-    """Whether a share is material: yes, no, or either."""
-    low, high = bound
-    return [True] if low >= MATERIALITY else [False] if high < MATERIALITY else [False, True]
-
-
-def _unvisited(share: Floats, visits: Ints, tail: float = 0.025) -> Bounds:  # (c,), (c,)
+def _unvisited(
+    share: Floats, visits: Ints, tail: float = 0.025, negligible: float = 0.1
+) -> Bounds:  # (c,), (c,)
     """Bounds of the training share in cells that inside validation points hardly visit.
 
+    Hardly is at less than ``negligible`` of the training rate.
     The least visited cells together, as many as their common rate allows, are surely unvisited;
     cells that are surely visited bound the rest. Each of the c bounds errs with ``tail`` / c.
     """
@@ -205,9 +205,9 @@ def _unvisited(share: Floats, visits: Ints, tail: float = 0.025) -> Bounds:  # (
         return 0.0, 1.0
     order = np.argsort(visits / np.maximum(share, 1e-12), kind="stable")
     together, part = np.cumsum(visits[order]), np.cumsum(share[order])
-    rare = [binomial_interval(int(k), m, tail)[1] < NEGLIGIBLE * p
+    rare = [binomial_interval(int(k), m, tail)[1] < negligible * p
             for k, p in zip(together, part, strict=True)]  # fmt: skip
     low = float(part[rare].max(initial=0.0))
-    surely = [binomial_interval(int(k), m, tail)[0] >= NEGLIGIBLE * p
+    surely = [binomial_interval(int(k), m, tail)[0] >= negligible * p
               for k, p in zip(visits, share, strict=True)]  # fmt: skip
     return low, max(low, 1.0 - float(share[surely].sum()))

@@ -15,15 +15,7 @@ from scipy.stats import hypergeom, norm, power_divergence, rankdata
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 
-from giw.diagnosis.findings import Finding, a_test
-
-FEWEST = 8  # validation rows below which nothing is tested
-DRAWS = 2_000  # of the permutation tests
-AT_A_TIME = 100  # dealings of the rows to the sides that are held in memory
-BLOCKS = 5  # of which each is judged by a model of others
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from giw.diagnosis.findings import FEWEST, Bools, Finding, Floats, Ints, a_test
 
 
 def together(train: NDArray[Any], val: NDArray[Any]) -> tuple[NDArray[Any], Bools]:
@@ -63,7 +55,7 @@ def features_test(
     if min(m, len(z) - m) < FEWEST:
         return None
     gaps = largest_gaps(z, is_val, stratum, generator) if single is None else single
-    blocks = min(BLOCKS, m // 4)
+    blocks = min(5, m // 4)
     cells = []
     for rows, score in judged_by_the_past(z, is_val, stratum, blocks=blocks, generator=generator):
         for value in np.unique(stratum[rows]):
@@ -123,7 +115,7 @@ def largest_gaps(
     ranks /= np.sqrt(variance)
     largest: list[float] = []
     while len(largest) < draws:
-        dealt = np.zeros((min(AT_A_TIME, draws - len(largest)), len(z)), dtype=np.float32)
+        dealt = np.zeros((min(100, draws - len(largest)), len(z)), dtype=np.float32)
         for rows in groups:
             m = int(is_val[rows].sum())
             key = generator.random((len(dealt), len(rows)), dtype=np.float32)
@@ -189,7 +181,7 @@ def judged_by_the_past(
 
 
 def odds_of_membership(
-    z_train: Floats, z_val: Floats, generator: np.random.Generator
+    z_train: Floats, z_val: Floats, generator: np.random.Generator, *, blocks: int = 5
 ) -> tuple[Floats, Floats]:  # (n,), (m,)
     """Cross-fitted odds of being a validation row, both sides taken as equally frequent.
 
@@ -199,7 +191,7 @@ def odds_of_membership(
     z, is_val = together(z_train, z_val)
     odds = np.ones(len(z))
     if len(z_val) >= 2:
-        block = in_blocks(is_val, min(BLOCKS, max(2, len(z_val) // 4)), generator)
+        block = in_blocks(is_val, min(blocks, max(2, len(z_val) // 4)), generator)
         for number in np.unique(block):
             rest, rows = block != number, block == number
             none = np.zeros(rest.sum(), dtype=np.int64)
@@ -232,6 +224,8 @@ def class_count_test(
     train: Ints,  # (c,) rows of each class
     val: Ints,  # (c,)
     generator: np.random.Generator,
+    *,
+    draws: int = 2_000,
 ) -> Finding | None:
     r"""Permutation test of the class shares by the likelihood ratio.
 
@@ -250,9 +244,9 @@ def class_count_test(
                  for side, part in zip((p, q), hoped, strict=True)]  # fmt: skip
         return sum(ratio), 0.5 * np.abs(p / n - q / m).sum(axis=-1)
 
-    drawn = generator.multivariate_hypergeometric(both, m, size=DRAWS)  # (draws, c)
+    drawn = generator.multivariate_hypergeometric(both, m, size=draws)  # (draws, c)
     (seen, effect), (null, chance) = distances(train, val), distances(both - drawn, drawn)
-    p_value = (1 + int((null >= seen - 1e-9).sum())) / (1 + DRAWS)
+    p_value = (1 + int((null >= seen - 1e-9).sum())) / (1 + draws)
     again = [generator.multinomial(k, side / k, size=500) / k for k, side in ((n, train), (m, val))]
     error = float((0.5 * np.abs(again[0] - again[1]).sum(axis=-1)).std())
     return a_test("class prior", p_value, float(effect - chance.mean()), error)

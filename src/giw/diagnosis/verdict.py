@@ -10,7 +10,6 @@ from giw.diagnosis.findings import Finding, counted, percent
 from giw.diagnosis.share import CaseVerdict
 from giw.tables.table import listed
 
-FEW_EFFECTIVE = 0.1  # share of the training rows below which weights are fragile
 ACTIONS = {
     "giw": "Train with generalized importance weighting (giw.ReweightedClassifier): training rows "
     "are weighted by what validation shows, features and labels, and validation rows outside "
@@ -39,7 +38,6 @@ REPAIRS = {
     "out.",
 }
 SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
-SIMPLER = 10.0  # by which class shares, which have the fewest parameters, are the likelier kind
 REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
 
 
@@ -127,13 +125,16 @@ def recommend(
     )  # fmt: skip
 
 
-def what_shifted(findings: Sequence[Finding], label_p: float = 1.0) -> tuple[str, ...]:
+def what_shifted(
+    findings: Sequence[Finding], label_p: float = 1.0, simpler: float = 10.0
+) -> tuple[str, ...]:
     """The fewest kinds of shift that explain what was found.
 
     Class shares that change change the features too, and features that change change class shares
     where classes depend on them. One kind explains everything if what it leaves alone, which is
     features within a class, labels given the features, or features, shows nothing; of several such
-    kinds the one whose remainder has the largest p-value is named. Where class shares differ, the
+    kinds the one whose remainder has the largest p-value is named, that of class shares, which have
+    the fewest parameters, times ``simpler``. Where class shares differ, the
     test of labels leaves them alone, and ``label_p`` has its p-value by features alone: that is
     the remainder of the features.
     """
@@ -143,7 +144,7 @@ def what_shifted(findings: Sequence[Finding], label_p: float = 1.0) -> tuple[str
     if "covariate" in rest:
         rest["covariate"] = min(rest["covariate"], label_p)
     alone = {
-        kind: rest[kind] * (SIMPLER if kind == "class prior" else 1)
+        kind: rest[kind] * (simpler if kind == "class prior" else 1)
         for kind in found
         if rest[kind] > SECOND[kind]
     }
@@ -187,7 +188,7 @@ def _next_steps(
             f"training data, at 95 % confidence. Whether that is {percent(case.materiality)} or "
             f"more cannot be told yet: {way}"
         )
-    if effective_share < FEW_EFFECTIVE:
+    if effective_share < 0.1:  # weights are fragile
         yield (
             f"Weighted, the training rows are worth only {percent(effective_share)} of their "
             "number. Prefer a method that shrinks weights, or collect validation rows."
