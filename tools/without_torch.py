@@ -121,12 +121,12 @@ def tables() -> None:
 
 def pages() -> None:
     """A table of results and a figure are drawn."""
-    from giw.pages.figures import split_histogram
-    from giw.pages.tables import summarize, text_table
+    from giw.pages.figures import new_figure
+    from giw.pages.tables import rows_sheet, summarize, text_sheet
 
     runs = {"GIW": [0.9, 0.8, 0.9], "plain": [0.7, 0.8, 0.7]}
-    assert "GIW" in text_table(summarize(runs))
-    split_histogram([0.01, 0.5, 0.9], [False, True, True])
+    assert "GIW" in text_sheet(rows_sheet(summarize(runs)))
+    new_figure()
 
 
 def weights() -> None:

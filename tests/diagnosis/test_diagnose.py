@@ -219,7 +219,7 @@ def test_figures_can_be_read_and_say_in_words_what_they_show(seen, width):
     assert len(seen[width]["figures"]) == len(seen[width]["alts"]) >= 1
     assert min(seen[width]["letters"]) >= 8
     told = " ".join(seen[width]["alts"])
-    assert "are called inside" in told
+    assert "called inside (" in told
 
 
 def test_small_bars_are_as_high_as_their_shares_and_say_so(found):

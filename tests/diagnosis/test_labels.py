@@ -7,7 +7,6 @@ from sklearn.datasets import load_breast_cancer
 
 import giw
 from giw.diagnosis.labels import (
-    CrossFitted,
     calibrated,
     cross_fit,
     expected_of,
@@ -157,8 +156,8 @@ def test_other_class_shares_alone_are_no_shift_of_labels():
 
 
 def suspects(label):
-    fitted = cross_fit(Z, label, Z_VAL, classes=2, generator=generator(1))
-    return suspects_among(fitted.train, label, ("no", "yes"), np.arange(1000, 1500))
+    train, _, _ = cross_fit(Z, label, Z_VAL, classes=2, generator=generator(1))
+    return suspects_among(train, label, ("no", "yes"), np.arange(1000, 1500))
 
 
 def test_clean_labels_raise_no_suspicion_and_flipped_ones_are_listed():
@@ -175,10 +174,10 @@ def test_clean_labels_raise_no_suspicion_and_flipped_ones_are_listed():
 def test_a_validation_row_that_is_a_training_row_is_judged_by_the_forest_without_it():
     label = generator(4).integers(0, 2, 500)
     both = np.concatenate([Z[:50], Z_VAL[:20]])
-    fitted = cross_fit(Z, label, both, classes=2, generator=generator(1))
-    for forest in fitted.val:
-        assert_allclose(forest[:50], fitted.train[:50])
-    assert np.ptp(fitted.val[:, 50:], axis=0).max() > 0
+    train, val, _ = cross_fit(Z, label, both, classes=2, generator=generator(1))
+    for forest in val:
+        assert_allclose(forest[:50], train[:50])
+    assert np.ptp(val[:, 50:], axis=0).max() > 0
 
 
 def test_twins_are_found_where_something_is_measured():
@@ -191,29 +190,16 @@ def test_a_row_never_votes_for_itself():
     """Random labels of far points: only a model that has seen them could be right."""
     z = 100.0 * np.arange(200)[:, None]
     label = generator(3).integers(0, 2, 200)
-    fitted = cross_fit(z, label, z[:0], classes=2, generator=generator(4))
-    right = (fitted.train.argmax(axis=1) == label).mean()
+    train, _, _ = cross_fit(z, label, z[:0], classes=2, generator=generator(4))
+    right = (train.argmax(axis=1) == label).mean()
     assert 0.35 < right < 0.65
 
 
 def test_probabilities_add_up_to_one():
-    fitted = cross_fit(Z, TRUE, Z_VAL, classes=3, generator=generator())
-    assert_allclose(fitted.train.sum(axis=1), 1)
-    assert_allclose(fitted.val.sum(axis=2), 1)
-    assert not fitted.train[:, 2].any()  # a class that only validation has
-
-
-def test_what_models_of_other_rows_say_by_hand():
-    fitted = CrossFitted(
-        fold=np.array([0, 1]),
-        train=np.array([[0.9, 0.1], [0.4, 0.6]]),
-        val=np.array([[[0.8, 0.2], [0.3, 0.7]], [[0.4, 0.6], [0.9, 0.1]]]),
-    )
-    wrong = fitted.wrong(np.array([0, 0]), np.array([1, 1]))
-
-    assert_allclose(fitted.own, [[0.8, 0.2], [0.9, 0.1]])  # the first row by the first model
-    assert_allclose(wrong[0], [0, 1])
-    assert_allclose(wrong[1], [0.5, 0.5])
+    train, val, _ = cross_fit(Z, TRUE, Z_VAL, classes=3, generator=generator())
+    assert_allclose(train.sum(axis=1), 1)
+    assert_allclose(val.sum(axis=2), 1)
+    assert not train[:, 2].any()  # a class that only validation has
 
 
 def test_labels_that_features_decide_are_no_shift_of_labels():

@@ -1,14 +1,9 @@
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
-from giw.pages.figures import draw_curve, name, new_figure, save, split_histogram, svg_bytes
+from giw.pages.figures import draw_curve, name, new_figure, save, svg_bytes
 from giw.pages.style import STYLES
-
-
-def words(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].texts]
 
 
 def test_a_curve_is_the_mean_and_its_band_one_standard_deviation():
@@ -31,21 +26,9 @@ def test_one_trial_has_no_band_and_one_epoch_is_a_dot():
     assert axes.lines[0].get_marker() == "o"
 
 
-def test_the_histogram_counts_both_groups_and_says_so():
-    figure = split_histogram([0.01, 0.02, 0.4, 0.9, 0.92], [0, 1, 1, 1, 0])
-    inside, outside = figure.axes[0].containers
-    legend = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-
-    assert {j: bar.get_height() for j, bar in enumerate(inside) if bar.get_height()} == {
-        0: 1, 8: 1, 18: 1
-    }  # fmt: skip
-    assert sum(bar.get_height() for bar in outside) == 2
-    assert legend == ["called inside (3)", "called outside (2)"]
-    assert words(figure) == ["cut at 0.05, inside →"]
-
-
 def test_figures_are_saved_as_svg_and_png_the_same_bytes_each_time(tmp_path):
-    figure = split_histogram([0.2], [True])
+    figure, axes = new_figure()
+    axes.plot([0, 1])
     svg, png = save(figure, tmp_path / "folder" / "name.v1")
     first = svg.read_bytes(), png.read_bytes()
     save(figure, tmp_path / "folder" / "name.v1")
@@ -57,7 +40,7 @@ def test_figures_are_saved_as_svg_and_png_the_same_bytes_each_time(tmp_path):
 
 def test_no_global_state_is_touched():
     before = dict(matplotlib.rcParams)
-    svg_bytes(split_histogram([0.2], [True]))
+    svg_bytes(new_figure()[0])
 
     assert dict(matplotlib.rcParams) == before
 

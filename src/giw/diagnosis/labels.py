@@ -59,10 +59,13 @@ def ask_of_labels(
     """
     if train.y is None or val.y is None or len(np.unique(train.y)) < 2:
         return OfLabels((np.zeros((len(train), 0)), np.zeros((len(val), 0))))
-    fitted = cross_fit(z[0], train.y, z[1], classes=len(classes), generator=generator)
-    p, (y, is_val) = np.concatenate([fitted.train, fitted.own]), together(train.y, val.y)
-    surprise, wrong = 1 - p[np.arange(len(y)), y][:, None], fitted.wrong(train.y, val.y)
-    loss = wrong if user is None else wrong_by(user, train.row, val.row, fitted.fold)
+    p_train, p_val, fold = cross_fit(z[0], train.y, z[1], classes=len(classes), generator=generator)
+    row, (y, is_val) = np.arange(len(val)), together(train.y, val.y)
+    # the mean of all forests would have less noise than the one that has not seen a training row
+    p = np.concatenate([p_train, p_val[row % len(p_val), row]])
+    surprise = 1 - p[np.arange(len(y)), y][:, None]
+    wrong = (p_train.argmax(axis=1) != train.y) * 1.0, (p_val.argmax(axis=2) != val.y).mean(axis=0)
+    loss = wrong if user is None else wrong_by(user, train.row, val.row, fold)
     test, by_features, cost = None, 1.0, None
     if min(len(train), inside.sum()) >= FEWEST:
         used = np.concatenate([np.ones(len(train), dtype=bool), inside])
@@ -86,7 +89,7 @@ def ask_of_labels(
             test = label_test(chance, weights[1], is_val, left, generator.spawn(1)[0])
         name = "A forest" if user is None else type(user[0]).__name__
         cost = cost_of_shift(loss, hoped[:, 1], weights, inside, generator, model=name)
-    suspects = suspects_among(fitted.train, train.y, classes, train.row)
+    suspects = suspects_among(p_train, train.y, classes, train.row)
     n = len(train)
     return OfLabels((surprise[:n], surprise[n:]), test, by_features, suspects, cost)
 
@@ -94,36 +97,15 @@ def ask_of_labels(
 # Models that have not seen the row ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class CrossFitted:
-    """Class probabilities from models that have not seen the row."""
-
-    train: Floats  # (n, c)
-    val: Floats  # (folds, m, c) from each of the models, none of which has seen validation rows
-    fold: Ints  # (n,) which of the models has not seen a training row
-
-    @property
-    def own(self) -> Floats:
-        """Of validation rows by one model each, (m, c).
-
-        The mean of all would have less noise than the one that has not seen a training row.
-        """
-        row = np.arange(self.val.shape[1])
-        return np.asarray(self.val[row % len(self.val), row])
-
-    def wrong(self, y: Ints, y_val: Ints) -> tuple[Floats, Floats]:
-        """Whether the likeliest label is another, (n,) and, on average over the models, (m,)."""
-        train, val = self.train.argmax(axis=1), self.val.argmax(axis=2)  # (n,), (folds, m)
-        return (train != y).astype(float), (val != y_val).mean(axis=0)
-
-
 def cross_fit(
     z_train: Floats, y: Ints, z_val: Floats, *, classes: int, generator: np.random.Generator,
     folds: int = 5,
-) -> CrossFitted:  # fmt: skip
-    """Fit forests to training labels, each without one fold, and predict what it has not seen.
+) -> tuple[Floats, Floats, Ints]:  # fmt: skip
+    """Class probabilities by forests that are each fitted without one fold of the training rows.
 
-    A validation row that is a training row too is judged by the one forest that has not seen it.
+    Those of training rows by the forest that has not seen them, (n, c), of validation rows by each
+    forest, (folds, m, c), and the folds, (n,). A validation row that is a training row too is
+    judged by the one forest that has not seen it.
     """
     order = generator.permutation(len(z_train))
     fold = np.empty(len(z_train), dtype=np.int64)
@@ -142,7 +124,7 @@ def cross_fit(
     twin = twins(z_train, z_val)
     also = np.flatnonzero(twin >= 0)
     val[:, also] = val[fold[twin[also]], also]
-    return CrossFitted(train, val, fold)
+    return train, val, fold
 
 
 def wrong_by(user: tuple[Any, ...], old: Ints, new: Ints, fold: Ints) -> tuple[Floats, Floats]:

@@ -161,15 +161,13 @@ class Diagnosis:
 
     def _page(self, title: str = "", command: str = "", next_command: str = "") -> str:
         """The page: the answer, what to do, and then the evidence piece by piece."""
-        from giw.pages.figures import split_histogram
-        from giw.pages.page import Page, Picture, embed
-        from giw.pages.style import BLUE, GREY
+        from giw.pages.page import Page
+        from giw.pages.style import BLUE, GREY, VERMILION
 
         p_value, inside = np.asarray(self.split.p_value), np.asarray(self.split.inside)
-        figure = split_histogram(p_value, inside, self.split.level)
-        alt = f"Histogram of the p-values of {len(p_value):,} validation rows: "
-        alt += f"{int(inside.sum()):,} above the cut at {self.split.level:g} are called inside, "
-        alt += f"{int((~inside).sum()):,} outside."
+        heights = [
+            np.histogram(p_value[side], 20, (0, 1))[0].tolist() for side in (inside, ~inside)
+        ]
         page = Page(
             title=title or "Training and validation data",
             answer=self.recommendation.answer,
@@ -178,7 +176,7 @@ class Diagnosis:
         )
         return self._rendered(
             "diagnosis.html", page=page, code=next_command or self.recommendation.code,
-            figure=embed(Picture(figure, alt=alt), "fig-"), colors=(GREY, BLUE), parts=PARTS,
+            heights=list(zip(*heights, strict=True)), colors=(GREY, BLUE, VERMILION), parts=PARTS,
             questions=QUESTIONS, rows_counted=COUNTED, p=_short,
         )  # fmt: skip
 

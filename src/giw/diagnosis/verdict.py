@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -20,15 +20,13 @@ ACTIONS = {
     "in training; nothing more is needed.",
     "plain": "Train plainly on all rows together.",
 }
-SHIFTS = {
-    "covariate": "the features are distributed differently",
-    "class prior": "the classes are mixed in other shares",
-    "label": "the same features get other labels in validation than in training",
-}
-ALONE = {  # what is added where one kind of shift is all there is
-    "covariate": "; training covers them all the same",
-    "class prior": ", and look the same otherwise",
-    "label": "",
+SHIFTS = {  # and what is added where that is all there is
+    "covariate": (
+        "the features are distributed differently",
+        "; training covers them all the same",
+    ),
+    "class prior": ("the classes are mixed in other shares", ", and look the same otherwise"),
+    "label": ("the same features get other labels in validation than in training", ""),
 }
 REPAIRS = {
     "missing column": "First add {} to the other table, or leave out.",
@@ -37,8 +35,11 @@ REPAIRS = {
     "timestamp": "First derive what repeats from {}, such as the hour or the weekday, or leave "
     "out.",
 }
-SECOND = {"class prior": 0.01, "covariate": 0.005, "label": 0.005}  # p-values that need another
-REMAINDER = {"class prior": "within class", "covariate": "label", "label": "covariate"}
+REMAINDER = {  # what a kind of shift leaves alone, and the p-value below which it needs another
+    "class prior": ("within class", 0.01),
+    "covariate": ("by features", 0.005),
+    "label": ("covariate", 0.005),
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def recommend(
     shifts, (low, high) = what_shifted(findings, label_p), case.val_outside
     others, nothing_new = n_outside_rows - n_new_rows, not news and not n_outside_rows
     covered = nothing_new and high < case.materiality
-    told = [_told(facts) for facts in _by_kind((*repairs, *news))]
+    told = [_told(facts) for facts in _by_kind([*repairs, *news])]
     if others > 0 and low >= case.materiality:
         told.append(f"about {percent(outside)} of the test distribution lies outside the training "
                     f"data ({percent(low)} to {percent(high)})")  # fmt: skip
@@ -98,7 +99,7 @@ def recommend(
         lie = "lies" if others == 1 else "lie"
         told.append(f"{counted(others, 'validation row')} {lie} outside the training data")
     alone = covered and not told and len(shifts) == 1
-    told += [SHIFTS[kind] + ALONE[kind] * alone for kind in shifts]
+    told += ["".join(SHIFTS[kind][: 1 + alone]) for kind in shifts]
     if not told:
         certain = [f for f in findings if f.is_fact and f.found]
         told = [f"no shift was found in {counted(case.points, 'validation row')}"]
@@ -116,13 +117,10 @@ def recommend(
         action += " Collect more validation rows before ruling out a shift."
     answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
     kinds += ["outside"] * (others > 0)
-    if remedy == "plain":
-        effective_share = 1.0
-    steps = _next_steps({test.kind for test in findings}, case, effective_share, n_outside_rows)
-    return Recommendation(
-        f"{answer[0].upper()}{answer[1:]}.", action, tuple(steps), remedy,
-        (*dict.fromkeys(kinds), *shifts),
-    )  # fmt: skip
+    weighted = effective_share if remedy != "plain" else 1.0
+    steps = _next_steps({test.kind for test in findings}, case, weighted, n_outside_rows)
+    answer, kinds = f"{answer[0].upper()}{answer[1:]}.", list(dict.fromkeys(kinds))
+    return Recommendation(answer, action, tuple(steps), remedy, (*kinds, *shifts))
 
 
 def what_shifted(
@@ -139,23 +137,22 @@ def what_shifted(
     the remainder of the features.
     """
     of = {test.kind: test for test in findings if not test.is_fact}
+    p_value = {kind: test.p_value for kind, test in of.items()}
+    p_value["by features"] = min(label_p, p_value.get("label", 1.0))
     found = [kind for kind in REMAINDER if kind in of and of[kind].found]
-    rest = {kind: of[r].p_value if (r := REMAINDER[kind]) in of else 1.0 for kind in found}
-    if "covariate" in rest:
-        rest["covariate"] = min(rest["covariate"], label_p)
-    alone = {
-        kind: rest[kind] * (simpler if kind == "class prior" else 1)
-        for kind in found
-        if rest[kind] > SECOND[kind]
-    }
+    # what is left by each kind, and below what it needs another
+    rest = {kind: p_value.get(REMAINDER[kind][0], 1.0) for kind in found}
+    alone = {kind: p for kind, p in rest.items() if p > REMAINDER[kind][1]}
+    if "class prior" in alone:
+        alone["class prior"] *= simpler
     if alone:
         return (max(alone, key=lambda kind: alone[kind]),)
     return tuple(kind for kind in ("covariate", "label") if kind in found) or tuple(found)
 
 
-def _by_kind(facts: Iterable[Finding]) -> Iterator[list[Finding]]:
+def _by_kind(facts: Sequence[Finding]) -> list[list[Finding]]:
     """Facts in their order, those of a kind together."""
-    return (list(each) for _, each in groupby(facts, lambda fact: fact.kind))
+    return [list(each) for _, each in groupby(facts, lambda fact: fact.kind)]
 
 
 def _told(facts: Sequence[Finding]) -> str:
@@ -193,13 +190,13 @@ def _next_steps(
             f"Weighted, the training rows are worth only {percent(effective_share)} of their "
             "number. Prefer a method that shrinks weights, or collect validation rows."
         )
-    if "label" not in asked and "class prior" in asked:
+    if "label" not in asked:
         yield (
             "Too few labelled validation rows lie inside the training data (at least 8 are needed) "
             "to tell whether labels have shifted too."
+            if "class prior" in asked
+            else "Label validation rows (at least 8) to learn whether labels have shifted too."
         )
-    elif "label" not in asked:
-        yield "Label validation rows (at least 8) to learn whether labels have shifted too."
 
 
 def python_code(

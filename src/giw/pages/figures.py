@@ -16,10 +16,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from giw.pages.style import BLUE, INK, LINE, VERMILION, Style
+from giw.pages.style import INK, LINE, Style
 from giw.writing import write_whole
 
 SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
@@ -49,37 +48,6 @@ def draw_curve(
         low, high = (mean - std)[shown], (mean + std)[shown]
         axes.fill_between(shown + 1, low, high, color=style.color, alpha=0.13, linewidth=0)
     return mean
-
-
-def split_histogram(p_value: ArrayLike, inside: ArrayLike, level: float = 0.05) -> Figure:
-    """How p-values of validation points fall inside and outside the training support.
-
-    Parameters
-    ----------
-    p_value : array-like of shape (m,)
-        Larger for points that look like training data.
-    inside : array-like of bool, shape (m,)
-        The split; it colours the bars.
-    level : float, default=0.05
-        Where the split cuts.
-    """
-    values, member = np.asarray(p_value), np.asarray(inside, dtype=bool)
-    sides = [values[member], values[~member]]
-    figure, axes = new_figure()
-    edges = np.linspace(0, 1, 21).tolist()
-    bars = axes.hist(sides, edges, stacked=True, color=[BLUE, VERMILION], rwidth=0.9)[2]
-    axes.margins(y=0.22)  # room for the words at the cut
-    axes.axvline(level, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
-    axes.annotate(
-        f"cut at {level:g}, inside →", (level, 0.97), xycoords=("data", "axes fraction"), va="top",
-        xytext=(6, 0), textcoords="offset points", color=INK, fontsize=FONT - 1,
-    )  # fmt: skip
-    axes.set_xlabel("how ordinary the row is among training rows")
-    axes.set_ylabel("validation points")
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    named = zip(("called inside", "called outside"), sides, strict=True)
-    name(axes, bars, [f"{group} ({len(side)})" for group, side in named])
-    return settled(figure)
 
 
 def save(figure: Figure, stem: str | Path) -> list[Path]:

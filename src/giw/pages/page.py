@@ -6,7 +6,6 @@ Everything that comes in is text and is escaped; a method called ``<b>`` is show
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
-MANY = 4000  # drawn marks from which a figure goes into the page as PNG: SVG would be slow to open
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,10 @@ class Page:
 def render_page(page: Page) -> str:
     """The page as one string of HTML."""
     pictures = [picture for section in page.sections for picture in section.pictures]
-    drawn = {id(p): embed(p, prefix=f"fig{i}-") for i, p in enumerate(pictures, start=1)}
+    drawn = {
+        id(p): inline_svg(p.svg, alt=p.alt, prefix=f"fig{i}-")
+        for i, p in enumerate(pictures, start=1)
+    }
     numbered = enumerate(page.sections, start=1)
     parts = [(part, list(of_part)) for part, of_part in groupby(numbered, lambda s: s[1].part)]
     return render("page.html", page=page, parts=parts, drawn=lambda picture: drawn[id(picture)])
@@ -153,18 +154,7 @@ def write_html(html: str, path: str | Path) -> Path:
     return path
 
 
-def embed(picture: Picture, prefix: str) -> Markup:
-    """A figure as markup: SVG, or PNG in the page where it has very many marks."""
-    marks = picture.svg.count(b"<use") + picture.svg.count(b"<path")
-    if marks > MANY:
-        from giw.pages.figures import png_bytes
-
-        data = base64.b64encode(png_bytes(picture.figure, dpi=160)).decode()
-        return Markup('<img src="data:image/png;base64,{}" alt="{}">').format(data, picture.alt)
-    return Markup(inline_svg(picture.svg, alt=picture.alt, prefix=prefix))
-
-
-def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
+def inline_svg(svg: bytes, *, alt: str, prefix: str) -> Markup:
     """An SVG file as an element that can stand in a page beside others.
 
     Identifiers get a prefix, since a page may hold each only once; the file's own style sheet goes,
@@ -192,4 +182,4 @@ def inline_svg(svg: bytes, *, alt: str, prefix: str) -> str:
     root.attrib = kept | {"role": "img", "aria-label": alt}
     ElementTree.register_namespace("", SVG)
     ElementTree.register_namespace("xlink", XLINK)
-    return ElementTree.tostring(root, encoding="unicode")
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
