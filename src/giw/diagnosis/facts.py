@@ -18,7 +18,8 @@ from giw.diagnosis.findings import FACTS, Bools, Finding
 from giw.tables.encoder import as_text
 from giw.tables.table import Column, Table, is_number, missing_in
 
-FACTORS = tuple(sign * power for power in (1, 2, 3) for sign in (1, -1))  # of ten
+NAMES = "Column {!r} has another {} row: it names rows and says nothing of new ones."
+LATER = "later rows will have others than training"
 DATES = {
     "2024-12-31": r"\d{4}-\d\d?-\d\d?([T ].*)?",
     "31.12.2024": r"\d\d?\.\d\d?\.\d{4}.*",
@@ -81,8 +82,8 @@ def new_by_chance(train: Sequence[Any], val: Sequence[Any]) -> tuple[float, floa
 
 
 def _of_rows(
-    kind: str, column: str | None, text: str, rows: Bools, p_value: float, expected: float = 0.0,
-    aside: bool = False,
+    kind: str, column: str | None, text: str, rows: Bools, p_value: float = 0.0,
+    expected: float = 0.0, aside: bool = False,
 ) -> Finding:  # fmt: skip
     """A fact of some validation rows, with what chance has to do with it.
 
@@ -91,12 +92,8 @@ def _of_rows(
     text = text.replace("…", f"{int(rows.sum()):,} of {len(rows):,} validation rows")
     if expected >= 0.1:
         text += f"; as rare values go, about {expected:.1f} such rows are to be expected"
-    share, places = float(rows.mean()), _places(rows)
+    share, places = float(rows.mean()), tuple(np.flatnonzero(rows).tolist())
     return Finding(kind, column, f"{text}.", p_value, effect=share, rows=places, aside=aside)
-
-
-def _places(rows: Bools) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(rows).tolist())
 
 
 def _missing_columns(train: Table, val: Table, level: float) -> Iterator[Finding]:
@@ -159,8 +156,7 @@ def _of_column(
         # where it tells the two tables apart, nothing else could be compared
         yield _of_rows("constant", name, text, rows, p_value, aside=bool(rows.all()))
     elif train.dtype == object and formats[0]:
-        text = f"{column} holds dates: later rows will have others than training."
-        yield Finding("timestamp", name, text, aside=True)
+        yield Finding("timestamp", name, f"{column} holds dates: {LATER}.", aside=True)
     elif train.dtype == object:
         yield from _of_text(name, there.astype(str), val, val_gone)
     else:
@@ -186,7 +182,7 @@ def _same_codes(train: Column, val: Column) -> bool:
 def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Finding]:
     known = set(train.tolist())
     if len(known) == len(train) >= 20:
-        yield _identifier(name, "another text in every training row")
+        yield Finding("identifier", name, NAMES.format(name, "text in every training"), aside=True)
         return
     fresh = ~val_gone & ~np.isin(val.astype(str), list(known))
     if fresh.any():
@@ -213,14 +209,11 @@ def _of_numbers(
     names = all(len(np.unique(side)) == len(side) for side in (train, there))
     names &= np.exp(-(len(train) ** 2 + len(there) ** 2) / 2 / max(span, 1)) < level
     if dates or (whole and (seconds or digits)):
-        told = "later rows will have others than training"
-        if out.any():
-            told = f"{int(out.sum()):,} of {len(out):,} validation rows have others than training "
-            told += "can have"
-        text = f"{column} holds {'dates' if dates else 'moments in time'}: {told}."
-        yield Finding("timestamp", name, text, rows=_places(out), aside=bool(out.any()))
+        told = "… have others than training can have" if out.any() else LATER
+        text = f"{column} holds {'dates' if dates else 'moments in time'}: {told}"
+        yield _of_rows("timestamp", name, text, out, aside=bool(out.any()))
     elif whole and names:
-        yield _identifier(name, "another whole number in every row")
+        yield Finding("identifier", name, NAMES.format(name, "whole number in every"), aside=True)
     elif power := _power_of_ten(train, there, level):
         text = f"{column} is {10 ** abs(power):,} times {'larger' if power > 0 else 'smaller'} in "
         text += "validation than in training, and alike otherwise: another unit"
@@ -231,17 +224,12 @@ def _of_numbers(
         yield _of_rows("range", name, f"{text} in …", out, chance)
 
 
-def _identifier(name: str, what: str) -> Finding:
-    text = f"Column {name!r} has {what}: it names rows and says nothing of new ones."
-    return Finding("identifier", name, text, aside=True)
-
-
 def _power_of_ten(train: Column, val: Column, level: float) -> int:
     """The power of ten that makes two unlike columns alike, or 0."""
     raw = ks_2samp(train, val, method="asymp")  # the exact one warns where it gives up
     if raw.pvalue > level or raw.statistic < 0.5 or len(np.unique(train)) < 5:
         return 0
-    scaled = {k: ks_2samp(train * 10.0**k, val, method="asymp") for k in FACTORS}
+    scaled = {k: ks_2samp(train * 10.0**k, val, method="asymp") for k in (1, -1, 2, -2, 3, -3)}
     best = min(scaled, key=lambda power: scaled[power].statistic)
     alike = scaled[best].statistic <= 0.5 * raw.statistic and scaled[best].pvalue >= level
     return best if alike else 0
@@ -260,7 +248,11 @@ def _beyond(train: Column, val: Column, level: float) -> tuple[Bools, float]:
 
 
 def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Iterator[Finding]:
-    old, new = (_row_keys(table, names) for table in (train, val))
+    both = {
+        j: np.concatenate([t.columns[name] for t in (train, val)]) for j, name in enumerate(names)
+    }
+    keys = pd.util.hash_pandas_object(pd.DataFrame(both), index=False).to_numpy()
+    old, new = np.split(keys, [len(train)])
     also, n, m = np.isin(new, old), len(train), len(val)
     # where few values differ rows repeat by nature, and training rows have copies of each other
     twins, k = int(pd.Series(old).duplicated(keep=False).sum()), int(also.sum())
@@ -268,11 +260,3 @@ def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Ite
     if k and p_value < level:
         text = "… are training rows too (all columns are equal): they say nothing of new rows"
         yield _of_rows("duplicates", None, text, also, p_value)
-
-
-def _row_keys(table: Table, names: Sequence[str]) -> NDArray[np.uint64]:
-    """One number for each row, equal for equal rows."""
-    frame = pd.DataFrame({j: table.columns[name] for j, name in enumerate(names)})
-    for j in [j for j in frame.columns if not pd.api.types.is_numeric_dtype(frame[j])]:
-        frame[j] = frame[j].map(lambda value: "\0" if value is None else str(value))
-    return np.asarray(pd.util.hash_pandas_object(frame, index=False).to_numpy(), dtype=np.uint64)
