@@ -23,7 +23,7 @@ MOST = {
     "estimators": 2_685,
     "judging": 735,
     "diagnosis": 2_680,
-    "pages": 755,
+    "pages": 765,
     "paper": 3_400,
     "nets": 4_610,
     "objective": 843,

@@ -122,10 +122,10 @@ def tables() -> None:
 def pages() -> None:
     """A table of results and a figure are drawn."""
     from giw.pages.figures import new_figure
-    from giw.pages.tables import rows_sheet, summarize, text_sheet
+    from giw.pages.tables import summarize, text_table
 
     runs = {"GIW": [0.9, 0.8, 0.9], "plain": [0.7, 0.8, 0.7]}
-    assert "GIW" in text_sheet(rows_sheet(summarize(runs)))
+    assert "GIW" in text_table(summarize(runs))
     new_figure()
 
 

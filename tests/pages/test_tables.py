@@ -12,7 +12,7 @@ from giw.pages.tables import (
     paired_p_value,
     rows_sheet,
     summarize,
-    text_sheet,
+    text_table,
 )
 
 # Differences from giw: diw 0.2, 0.4 (t = 3, p = 2/pi arctan(1/3)); pooled 0 throughout.
@@ -101,6 +101,22 @@ def test_any_accuracies_give_a_verdict_that_the_order_of_trials_does_not_change(
     assert paired_p_value(left[order], right[order]) == pytest.approx(p_value, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "message"),
+    [
+        ({}, "one accuracy per trial"),
+        ({"giw": []}, "one accuracy per trial"),
+        ({"giw": [[0.1]]}, "one accuracy per trial"),
+        ({"giw": [0.5, np.nan]}, "between 0 and 1"),
+        ({"giw": [91.0]}, "divide percentages by 100"),
+        ({"giw": [0.5, 0.5], "diw": [0.5]}, r"'giw': \(2,\), 'diw': \(1,\)"),
+    ],
+)
+def test_what_cannot_be_summarized_is_refused_with_the_way_out(accuracy, message):
+    with pytest.raises(ValueError, match=message):
+        summarize(accuracy)
+
+
 # What people read ---------------------------------------------------------------------------------
 
 
@@ -115,7 +131,7 @@ def test_the_table_of_methods_sets_best_and_tied_in_bold():
 
 
 def test_plain_text_shows_every_cell_and_no_colour_codes():
-    text = text_sheet(rows_sheet(summarize(FIVE_TRIALS), title="digits"))
+    text = text_table(summarize(FIVE_TRIALS), title="digits")
 
     assert text.startswith("digits\n")
     assert "\x1b" not in text
@@ -126,7 +142,7 @@ def test_plain_text_shows_every_cell_and_no_colour_codes():
 def test_labels_with_markup_stay_labels():
     rows = summarize({"[red]a|b_&%<i>": [0.5]})
 
-    assert "[red]a|b_&%<i>" in text_sheet(rows_sheet(rows))
+    assert "[red]a|b_&%<i>" in text_table(rows)
     assert r"\[red\]a\|b\_&%\<i\>" in of_markdown(rows)
     assert r"[red]a|b\_\&\%\textless{}i\textgreater{}" in of_latex(rows)
 

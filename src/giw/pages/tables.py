@@ -274,6 +274,12 @@ def summarize(accuracy: Mapping[str, ArrayLike]) -> list[Row]:
         in every trial need none: p is 1 where they are all zero and 0 elsewhere.
     """
     trials = {method: np.asarray(values, dtype=np.float64) for method, values in accuracy.items()}
+    shapes = {values.shape for values in trials.values()}
+    if len(shapes) != 1 or len(shape := shapes.pop()) != 1 or shape == (0,):
+        got = {method: values.shape for method, values in trials.items()}
+        raise ValueError(f"need one accuracy per trial, as many for every method; got shapes {got}")
+    if not all(((values >= 0) & (values <= 1)).all() for values in trials.values()):
+        raise ValueError("accuracies must lie between 0 and 1; divide percentages by 100")
     best = max(trials, key=lambda method: float(trials[method].mean()))
     rows = []
     for method, values in trials.items():
@@ -331,3 +337,8 @@ def rows_sheet(rows: Sequence[Row], *, title: str = "") -> Sheet:
     ]
     head = ("method", "test accuracy (%)", "against the best")
     return Sheet("", title, head, [Group("", lines)], align="lrl")
+
+
+def text_table(rows: Sequence[Row], *, title: str = "") -> str:
+    """The table of methods in plain text, for a file or a log; a star marks what is bold."""
+    return text_sheet(rows_sheet(rows, title=title))
