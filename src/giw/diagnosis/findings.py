@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Floats, Ints, Bools = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 FEWEST = 8  # rows of either side below which nothing is tested
 FACTS = (
     "missing column", "type", "date format", "unit", "timestamp", "new class", "new category",
