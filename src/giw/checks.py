@@ -45,7 +45,8 @@ def to_numpy(value: Any, name: str) -> NDArray[Any]:
 
     What has no values, or none that can be compared, is refused in one line.
     """
-    refuse_sparse(value, name)  # some kinds of it are mappings
+    if sparse.issparse(value):  # some kinds of it are mappings
+        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
     if value is None or isinstance(value, str | bytes | Mapping):
         raise ValueError(f"{name} must be an array or a table, got {type(value).__name__}")
     if is_tensor(value):
@@ -85,13 +86,9 @@ def _from_tensor(value: Any, name: str) -> NDArray[Any]:
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
-    """Real, finite numbers as a float32 or float64 array; integers and booleans become float64.
+    """Real, finite numbers of an array, tensor, data frame or nested list as float32 or float64.
 
-    Parameters
-    ----------
-    value : array, tensor, data frame or nested list of numbers
-    name : str
-        What the caller calls it, for the error message.
+    Integers and booleans become float64; ``name`` is what the caller calls them.
     """
     array = to_numpy(value, name)
     if array.dtype not in (np.float32, np.float64):
@@ -103,12 +100,6 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     if not math.isfinite(total):
         _refuse_gaps(array, name)
     return array
-
-
-def refuse_sparse(value: Any, name: str) -> None:
-    """Distances to sparse rows are not supported."""
-    if sparse.issparse(value):
-        raise ValueError(f"{name} is sparse; pass {name}.toarray(), or reduce it with TruncatedSVD")
 
 
 def _refuse_gaps(array: NDArray[Any], name: str) -> None:
@@ -123,13 +114,7 @@ def _refuse_gaps(array: NDArray[Any], name: str) -> None:
 def as_rows(value: Any, name: str, *, batched: bool = False) -> NDArray[Any]:
     """Points as a matrix of shape (n, d); one dimension is read as n points of one feature.
 
-    Parameters
-    ----------
-    value : array-like of shape (n,), (n, d) or, if ``batched``, (..., n, d)
-    name : str
-        What the caller calls it, for the error message.
-    batched : bool, default=False
-        Allow leading dimensions, one problem each.
+    With ``batched`` there may be leading dimensions, one problem each.
     """
     points = as_array(value, name)
     if points.ndim == 1:

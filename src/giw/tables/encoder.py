@@ -110,10 +110,6 @@ class Encoder(BaseEstimator):
 
     Attributes
     ----------
-    feature_names_ : list of str
-        One per feature, such as ``age`` or ``town=Rome``.
-    feature_columns_ : list of str
-        The column that each feature was made from.
     columns_ : list of str
         All columns of training, in the order of :meth:`level_counts`.
     notes_ : tuple of str
@@ -134,15 +130,10 @@ class Encoder(BaseEstimator):
         self.categorical = categorical
 
     def fit(self, X: Any, X_val: Any = None) -> Encoder:
-        """Learn medians, categories and units from training rows.
+        """Learn medians, categories and units from training rows, (n, columns).
 
-        Parameters
-        ----------
-        X : table of shape (n, columns)
-            Training rows.
-        X_val : table of shape (m, columns), optional
-            Must have the same columns, in any order. Otherwise only asked which columns of
-            numbers have missing values, so that these get an indicator.
+        Validation rows, (m, columns), must have the same columns, in any order. They are only asked
+        which columns of numbers have missing values, so that these get an indicator.
         """
         train = as_table(X, "X")
         for name in set(self.categorical) - set(train.columns):
@@ -232,7 +223,7 @@ class Encoder(BaseEstimator):
 
     @property
     def feature_names_(self) -> list[str]:
-        """A name for every feature."""
+        """A name for every feature, such as ``age`` or ``town=Rome``."""
         return [name for column in self.encoded_ for name in column.features()]
 
     @property
@@ -338,40 +329,41 @@ def as_text(column: Column) -> Column:
 
 def _numbers_as_text(text: Column, name: str, table: Table) -> bool:
     """Whether all texts are numbers; measured numbers with a few words among them are refused."""
+    where = f"{table.source}: column {name!r} holds numbers"
     there = [(table.row_number(j), value) for j, value in enumerate(text) if value is not None]
     words = [(row, value) for row, value in there if not is_number(value)]
     if all(DECIMAL_COMMA.fullmatch(value) for _, value in there):
         row, value = there[0]
         raise ValueError(
-            f"{table.source}: column {name!r} holds numbers with decimal commas, such as "
-            f"{value!r} in row {row}; write them with decimal points"
+            f"{where} with decimal commas, such as {value!r} in row {row}; write them with decimal "
+            "points"
         )
     measured = sum(is_number(value) and not float(value).is_integer() for _, value in there)
     if words and len(words) <= MOST_WORDS * len(there) and measured > len(there) / 2:
         row, value = words[0]
         raise ValueError(
-            f"{table.source}: column {name!r} holds numbers but for {len(words)} of {len(there)} "
-            f"rows, such as {value!r} in row {row}; leave missing values empty, or drop the column"
+            f"{where} but for {len(words)} of {len(there)} rows, such as {value!r} in row {row}; "
+            "leave missing values empty, or drop the column"
         )
     return not words
 
 
 def _finite(values: Column, name: str, table: Table) -> Column:
     """Numbers of a column that may be all missing; text and infinite numbers are refused."""
+    where = f"{table.source}: column {name!r} holds"
     if values.dtype != object:
         infinite = np.flatnonzero(np.isinf(values))
         if not len(infinite):
             return values
+        first = table.row_number(infinite[0])
         raise ValueError(
-            f"{table.source}: column {name!r} holds infinite numbers (the first in row "
-            f"{table.row_number(infinite[0])}); leave them empty instead"
+            f"{where} infinite numbers (the first in row {first}); leave them empty instead"
         )
     there = np.flatnonzero(~missing_in(values))
     if not len(there):
         return np.full(len(values), np.nan)
     row = next((j for j in there if not is_number(values[j])), there[0])
     raise ValueError(
-        f"{table.source}: column {name!r} holds text ({values[row]!r} in row "
-        f"{table.row_number(row)}) where the training data hold numbers; leave missing values "
-        "empty, or fit again and name it with --categorical"
+        f"{where} text ({values[row]!r} in row {table.row_number(row)}) where the training data "
+        "hold numbers; leave missing values empty, or fit again and name it with --categorical"
     )

@@ -113,10 +113,12 @@ class TableFile:
         self._kinds: dict[str, Sequence[str]] = found[1]
         self._batches = functools.partial(found[2], block_bytes)
         self.kept: list[Any] | None = None  # all batches, where there is room
-        kept, size = [], 0
+        kept: list[Any] = []
+        size = 0
         for batch in self.batches():
             size += max(batch.nbytes, 8 * len(batch) * len(self.names))
             if size > most_bytes:
+                kept.clear()
                 break
             kept.append(batch)
         else:
