@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 from giw.cli import app
 
 
-def run(*arguments):
+def run(*arguments, **environment):
     """What ``giw ARGUMENTS`` prints, and its exit code."""
     words = [str(argument) for argument in arguments]
-    return CliRunner().invoke(app, words, env={"COLUMNS": "200", "NO_COLOR": "1"})
+    return CliRunner().invoke(app, words, env={"COLUMNS": "200", "NO_COLOR": "1", **environment})
 
 
 def write_tables(folder: Path, n: int = 150, m: int = 45) -> tuple[Path, Path]:

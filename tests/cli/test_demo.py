@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 from tests.browser import DESK, PHONE, look_at
-from typer.testing import CliRunner
+from tests.cli.tables import run
 
-from giw.cli import app
 from giw.cli.demo_page import METHODS, SHOWN, Digits, compare_digits, demo_arrays, demo_page
 from giw.pages.page import render_page
 from giw.pages.style import name_of
-
-runner = CliRunner()
 
 
 def test_the_demo_draws_what_it_says():
@@ -34,7 +31,7 @@ def test_giw_beats_plain_importance_weighting_and_its_split_is_mostly_right():
 
 
 def test_it_writes_tables_four_figures_and_a_page(tmp_path):
-    result = runner.invoke(app, ["demo", "--trials", "1", "--seed", "3", "--out", str(tmp_path)])
+    result = run("demo", "--trials", 1, "--seed", 3, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     figures = {f"{stem}.{kind}" for stem in STEMS for kind in ("svg", "png")}
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "table.md"} | figures
@@ -48,9 +45,7 @@ def test_it_writes_tables_four_figures_and_a_page(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path):
     (tmp_path / "taken").write_text("a file")
-    result = runner.invoke(
-        app, ["demo", "--out", str(tmp_path / "taken")], env={"COLUMNS": "200", "NO_COLOR": "1"}
-    )
+    result = run("demo", "--out", tmp_path / "taken")
     assert result.exit_code == 2
     assert "--out" in result.output
 

@@ -6,21 +6,18 @@ from itertools import pairwise
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from tests.cli.tables import run
 
 import giw
 from giw.cli import app
 
-runner = CliRunner()
 TREE = typer.main.get_command(app).commands
 NAMES = [name for name, command in TREE.items() if not command.hidden and name != "paper"]
 NAMES += [f"paper {name}" for name in TREE["paper"].commands]
 
 
 def told(name, width=80):
-    result = runner.invoke(
-        app, [*name.split(), "--help"], env={"COLUMNS": str(width), "NO_COLOR": "1"}
-    )
+    result = run(*name.split(), "--help", COLUMNS=str(width))
     assert result.exit_code == 0
     return [line.rstrip() for line in result.output.splitlines()]
 
@@ -38,7 +35,7 @@ def test_the_commands_stand_in_two_groups():
 
 @pytest.mark.parametrize(("old", "new"), [("bench", "run"), ("data", "data"), ("report", "report")])
 def test_old_names_say_what_they_are_called_now(old, new):
-    done = runner.invoke(app, [old, "--out", "x", "--tables"])
+    done = run(old, "--out", "x", "--tables")
     assert done.exit_code == 2
     assert done.output == f"giw {old}: is now called giw paper {new}\n"
 
@@ -89,7 +86,7 @@ def test_paragraphs_of_the_help_fill_the_lines(name, width):
     ],
 )
 def test_a_mistake_in_the_command_is_one_line(words, said):
-    result = runner.invoke(app, words)
+    result = run(*words)
     assert result.exit_code == 2
     assert said in result.stderr
     assert result.stderr.count("\n") == 1

@@ -1,18 +1,12 @@
 """``giw paper data`` as a person meets it."""
 
+import functools
 import json
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli import tables
 
-from giw.cli import app
-
-runner = CliRunner()
-
-
-def run(*arguments, **more):
-    environment = {"NO_COLOR": "1", "COLUMNS": "200", **more}
-    return runner.invoke(app, ["paper", "data", *map(str, arguments)], env=environment)
+run = functools.partial(tables.run, "paper", "data")
 
 
 def test_an_empty_folder_is_no_error_and_the_way_out_is_named(tmp_path):

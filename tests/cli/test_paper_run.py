@@ -5,16 +5,14 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.cli import tables
 from tests.paper.tiny_grid import SAMPLES
-from typer.testing import CliRunner
 
-from giw.cli import app
 from giw.paper import parallel, progress
 from giw.paper.parallel import Place
 from giw.paper.plan import Run
 from giw.paper.rows import Store
 
-runner = CliRunner()
 SMALL = ["--dataset", "mnist", "--case", "iii", "--shift", "support", "--epochs", "1"]
 SMALL += ["--method", "val_only", "--trials", "2", "--device", "cpu", "--yes", "--scale", "paper"]
 
@@ -30,8 +28,7 @@ def no_files(monkeypatch):
 
 
 def run(out, *more):
-    arguments = ["paper", "run", "--out", str(out), *SMALL, *more]
-    return runner.invoke(app, arguments, env={"COLUMNS": "200"})
+    return tables.run("paper", "run", "--out", out, *SMALL, *more)
 
 
 def test_a_grid_is_planned_run_and_not_run_again(tmp_path):
@@ -81,7 +78,7 @@ def test_without_ray_one_line_says_what_to_install(tmp_path, monkeypatch):
 def test_hours_are_not_started_where_nobody_can_be_asked(tmp_path, monkeypatch):
     monkeypatch.setitem(progress.EPOCH_SECONDS["cpu"], "mnist", 1e6)
     arguments = [word for word in SMALL if word != "--yes"]
-    done = runner.invoke(app, ["paper", "run", "--out", str(tmp_path), *arguments])
+    done = tables.run("paper", "run", "--out", tmp_path, *arguments)
     assert done.exit_code == 2
     assert "add --yes" in done.output
     assert Store(tmp_path).files() == []
@@ -113,9 +110,7 @@ def test_an_estimate_needs_no_data_and_does_nothing(tmp_path, monkeypatch):
 
 def test_what_was_not_named_is_told(tmp_path):
     arguments = [*SMALL, "--trials", "1"]
-    done = runner.invoke(
-        app, ["paper", "run", "--out", str(tmp_path), *arguments[:4], *arguments[6:]]
-    )
+    done = tables.run("paper", "run", "--out", tmp_path, *arguments[:4], *arguments[6:])
     assert "note: chosen for this machine: --shift support" in done.stderr
     assert done.stdout.startswith("1 runs in")
 
