@@ -14,6 +14,7 @@ from tests.browser import DESK, PHONE, look_at
 
 import giw
 from giw.diagnosis import STEPS, Diagnosis
+from giw.diagnosis.data import read
 from giw.diagnosis.verdict import python_code
 from giw.tables import Table
 
@@ -148,7 +149,8 @@ def test_the_code_it_names_runs_on_the_table_diagnosed(text, kind, remedy, val_l
     if kind == "array":
         X, X_val = X.to_numpy(), X_val.to_numpy()
     frame = kind == "frame"
-    code = python_code(remedy, text=text, val_labels=val_labels, frame=frame)
+    data = read(X, y, X_val, y_val if val_labels else None)
+    code = python_code(remedy, data, frame=frame)
     names = {"X": X, "y": y, "X_val": X_val, "y_val": y_val}
     exec(code.replace("BoostingClassifier()", "BoostingClassifier(max_iter=3)"), names)
     assert names["model"].predict(X_val).shape == (24,)

@@ -14,7 +14,6 @@ from giw.diagnosis.findings import short
 from giw.tables import Table
 from giw.tables.table import Column, missing_in
 
-BINS, CATEGORIES = 12, 8  # of a histogram of numbers, and of text before all others are one
 Shares = tuple[tuple[str, float, float], ...]  # bin, share in training, share in validation
 
 
@@ -60,12 +59,12 @@ def compare_columns(
     return tuple(found)
 
 
-def _common(shares: Sequence[tuple[str, float, float]]) -> tuple[float, Shares]:
+def _common(shares: Sequence[tuple[str, float, float]], most: int = 8) -> tuple[float, Shares]:
     """Total variation, and the most frequent categories with all others in one."""
     order = sorted(shares, key=lambda s: -max(s[1:]))
-    rest = order[CATEGORIES:]
+    rest = order[most:]
     other = [("(other)", sum(s[1] for s in rest), sum(s[2] for s in rest))] if rest else []
-    return sum(abs(p - q) for _, p, q in shares) / 2, (*order[:CATEGORIES], *other)
+    return sum(abs(p - q) for _, p, q in shares) / 2, (*order[:most], *other)
 
 
 def _categories(train: Column, val: Column) -> tuple[float, Shares]:
@@ -75,11 +74,11 @@ def _categories(train: Column, val: Column) -> tuple[float, Shares]:
     return _common(list(both.itertuples(name=None)))
 
 
-def _numbers(train: Column, val: Column) -> tuple[float, Shares]:
+def _numbers(train: Column, val: Column, bins: int = 12) -> tuple[float, Shares]:
     there = [side[~missing_in(side)] for side in (train, val)]
     gone = [1 - len(some) / len(side) for some, side in zip(there, (train, val), strict=True)]
     low, high = np.quantile(np.concatenate(there), [0.01, 0.99]) if sum(map(len, there)) else (0, 1)
-    inner = np.unique(np.linspace(low, high, BINS + 1)[1:-1])
+    inner = np.unique(np.linspace(low, high, bins + 1)[1:-1])
     names = [f"under {short(inner[0])}"]
     names += [f"{short(a)} to {short(b)}" for a, b in pairwise(inner)]
     names += [f"from {short(inner[-1])}"]

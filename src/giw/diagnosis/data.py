@@ -86,8 +86,7 @@ def read(
     of another unit is converted to that of training.
     """
     train, val = (
-        as_table(value, name, column_names=feature_names)
-        for value, name in ((X, "X"), (X_val, "X_val"))
+        as_table(t, n, column_names=feature_names) for t, n in ((X, "X"), (X_val, "X_val"))
     )
     if not len(val):
         raise ValueError(f"{val.source} has no rows; a comparison needs at least one")
@@ -116,16 +115,10 @@ def read(
         total.append(table.total or len(table))
     rows = sides[1].row
     return Data(
-        sides[0],
-        sides[1],
-        (total[0], total[1]),
-        classes,
-        counts,
-        encoder,
-        names,
+        sides[0], sides[1], (total[0], total[1]), classes, counts, encoder, names,
         tuple(replace(f, rows=tuple(rows[list(f.rows)].tolist())) for f in known),
         (*train.notes, *val.notes, *encoder.notes_),
-    )
+    )  # fmt: skip
 
 
 def _names(groups: Any, n: int, name: str) -> NDArray[Any]:
@@ -146,13 +139,12 @@ def _known(train: Table, val: Table, labels: list[Any], groups: list[Any]) -> tu
     )
     y, y_val = (y if y is None else y[rows] for y, rows in zip(labels, (one, one_val), strict=True))
     few = facts(rows_of(train, one), rows_of(val, one_val), y, y_val)
-    same = {(f.kind, f.column): f for f in few}
+    same = {(fact.kind, fact.column): fact for fact in few}
     told = []
     for fact in known:
         if fact.kind in BY_CHANCE and not fact.aside:
-            alike = same.get((fact.kind, fact.column))
-            p_value = alike.p_value if alike else 1.0
-            fact = replace(fact, p_value=p_value, found=bool(alike and alike.found))
+            alike = same.get((fact.kind, fact.column), Finding(fact.kind, p_value=1.0))
+            fact = replace(fact, p_value=alike.p_value, found=alike.found)
         if fact.found or fact.kind in UNSEEN:
             told.append(fact)
     return tuple(sorted(told, key=lambda fact: not fact.found))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from giw.checks import as_generator
 from giw.diagnosis.columns import compare_columns
@@ -183,20 +184,12 @@ def diagnose(
         label_p=of_labels.by_features,
     )  # fmt: skip
     if train.y is not None:
-        kept = data.train.table
-        text = any(c.dtype == object or k in kept.dates for k, c in kept.columns.items())
-        code = python_code(
-            told.remedy, text=text, val_labels=val.y is not None, frame=hasattr(X, "columns"),
-            facts=known, names=data.names,
-        )  # fmt: skip
-        told = replace(told, code=code)
+        told = replace(told, code=python_code(told.remedy, data, frame=hasattr(X, "columns")))
     sizes = Sizes(
         *data.total, len(set(data.encoder.feature_columns_)), data.train.z.shape[1],
         len(train), len(val), len(few), int(rest.sum()),
     )  # fmt: skip
-    of_columns: dict[str, float] = {}
-    for name, p in () if single is None else zip(columns, single.tolist(), strict=True):
-        of_columns[name] = min(p, of_columns.get(name, 1.0))
+    of_columns = {} if single is None else pd.Series(single, columns).groupby(level=0).min()
     classes: tuple[tuple[str, float, float], ...] = ()
     if val.y is not None:
         shares = (data.counts / data.counts.sum(axis=1, keepdims=True)).tolist()
@@ -210,7 +203,7 @@ def diagnose(
         effective_sample_size=share * data.total[0],
         effective_share=share,
         columns=compare_columns(
-            train.table, val.table, of_columns, dict(blamed), classes,
+            train.table, val.table, dict(of_columns), dict(blamed), classes,
             None if prior is None else prior.p_value,
         ),
         outside_rows=outside_rows,
@@ -247,12 +240,11 @@ def _by_group(val: Side, splitter: SupportSplitter, most: int) -> tuple[GroupRes
         return ()
     val = val.at(slice(most))
     split = splitter.split(val.split_by)
-    found = []
-    groups = np.asarray(val.group)
-    for name in np.unique(groups):
-        own = groups == name
-        p, outside = 2 * float(np.median(split.p_value[own])), int((~split.inside[own]).sum())
-        found.append(GroupResult(str(name), int(own.sum()), outside, min(1.0, p)))
+    rows = pd.DataFrame({"p": split.p_value, "outside": ~np.asarray(split.inside)})
+    found = [
+        GroupResult(str(name), len(own), int(own.outside.sum()), min(1.0, 2 * own.p.median()))
+        for name, own in rows.groupby(np.asarray(val.group))
+    ]
     return tuple(sorted(found, key=lambda g: (g.p_value, -g.outside / g.rows)))
 
 
@@ -271,11 +263,10 @@ def _notes(data: Data, sizes: Sizes, copies: int) -> list[str]:
         if used < total:
             why = "a random sample" if side.group is None else "one row of each group"
             notes.append(f"Neighbours were searched in {why}: {used:,} of {total:,} {name} rows.")
-    if sizes.tested_train < sizes.used_train or sizes.tested_val < sizes.used_val:
-        notes.append(
-            f"Tests and label hints use {sizes.tested_train:,} training and {sizes.tested_val:,} "
-            "validation rows of these."
-        )
+    tested = sizes.tested_train, sizes.tested_val
+    if tested != (sizes.used_train, sizes.used_val):
+        told = "Tests and label hints use {:,} training and {:,} validation rows of these."
+        notes.append(told.format(*tested))
     if copies:
         notes.append(f"{copies:,} training rows are copies of others and take no part in tests.")
     return notes

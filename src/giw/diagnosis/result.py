@@ -248,7 +248,9 @@ def cost_in_words(cost: Cost | None) -> list[str]:
     told = f"{cost.model} is wrong in {percent(cost.train)} of training rows that it has not seen "
     told += f"and in {percent(cost.val)} of validation rows. "
     if points > 0 and low > 0:
-        told += f"Most of the loss is due to {PARTS[name]}: {_points(points, low, high)}."
+        told += (
+            f"The largest part of the loss is due to {PARTS[name]}: {_points(points, low, high)}."
+        )
     elif cost.val > cost.train:
         told += "No part of the loss is surely above nothing."
     else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from giw.diagnosis.data import Data
 from giw.diagnosis.findings import Finding, counted, percent
 from giw.diagnosis.share import CaseVerdict
 from giw.tables.table import listed
@@ -199,20 +200,19 @@ def _next_steps(
         )
 
 
-def python_code(
-    remedy: str, *, text: bool, val_labels: bool, frame: bool, facts: Sequence[Finding] = (),
-    names: Sequence[str] = (),
-) -> str:  # fmt: skip
-    """Lines that train as advised, with boosted trees and an encoder where there is ``text``.
+def python_code(remedy: str, data: Data, *, frame: bool) -> str:
+    """Lines that train as advised, with boosted trees, and an encoder where there is text.
 
-    Columns that ``facts`` find in another unit are converted, and those that cannot be compared
-    are left out. Tables are data frames or, without ``frame``, arrays whose columns have ``names``.
+    Columns of another unit are converted, and those that cannot be compared are left out. Tables
+    are data frames or, without ``frame``, arrays with the names of ``data``.
     """
     from giw.pages.page import render
 
+    table, facts = data.train.table, data.facts
+    text = any(c.dtype == object or name in table.dates for name, c in table.columns.items())
     lost = [f.column for f in facts if f.aside]
     units = [f"{f.column!r}: X_val[{f.column!r}] / {f.factor:g}" for f in facts if f.kind == "unit"]
     return render(
-        "advice.py.txt", remedy=remedy, text=text, val_labels=val_labels, frame=frame,
-        names=list(names), lost=lost, units=units, changed=bool(lost or units),
+        "advice.py.txt", remedy=remedy, text=text, val_labels=data.val.y is not None, frame=frame,
+        names=data.names, lost=lost, units=units, changed=bool(lost or units),
     ).strip()  # fmt: skip
