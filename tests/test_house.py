@@ -22,7 +22,7 @@ MOST = {
     "support": 890,
     "estimators": 2_685,
     "judging": 735,
-    "diagnosis": 2_680,
+    "diagnosis": 2_663,
     "pages": 765,
     "paper": 3_400,
     "nets": 4_610,
