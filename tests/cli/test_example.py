@@ -45,11 +45,11 @@ def test_each_example_has_the_difference_it_tells_of():
 
 
 def test_a_file_of_the_users_is_not_replaced(tmp_path):
-    (tmp_path / "train.csv").write_text("mine")
+    (tmp_path / "train.csv").write_bytes(b"mine: \xff")
     result = run("example", "no-shift", "-o", tmp_path)
     assert result.exit_code == 2
     assert "another folder" in result.stderr
-    assert (tmp_path / "train.csv").read_text() == "mine"
+    assert (tmp_path / "train.csv").read_bytes() == b"mine: \xff"
     assert not (tmp_path / "val.csv").exists()
     result = run("example", "no-shift", "-o", tmp_path / "train.csv")
     assert result.exit_code == 2

@@ -66,22 +66,23 @@ def example(
         return Told(dict(STORIES), words := f"{listed}\n\nNext:\n  giw example NAME", brief=words)
     if name not in STORIES:
         raise ValueError(f"{name!r} is none of {', '.join(STORIES)}")
-    folder = Path(name) if out is None else out
+    folder = out or Path(name)
     check_writable(folder / "train.csv", "--out", ".csv")
-    tables = {folder / f"{part}.csv": table for part, table in example_tables(name).items()}
-    texts = {path: table.to_csv(index=False) for path, table in tables.items()}
-    for path, content in texts.items():
-        if path.exists() and path.read_text() != content:
+    tables = example_tables(name)
+    texts = {folder / f"{part}.csv": table.to_csv(index=False) for part, table in tables.items()}
+    for path, text in texts.items():
+        if path.exists() and path.read_bytes() != text.encode():
             raise ValueError(f"{path} is another file; name another folder with --out")
-    for path, content in texts.items():
-        write_whole(path, content)
+    for path, text in texts.items():
+        write_whole(path, text)
     train, val, _ = map(str, texts)
-    label = next(iter(tables.values())).columns[-1]
+    label = tables["train"].columns[-1]
+    both = [train, val, "--label", label]
     commands = [
-        shlex.join(["giw", "diagnose", train, val, "--label", label]),
-        shlex.join(["giw", "fit", train, val, "--label", label, "-o", str(folder / "model")]),
+        shlex.join(["giw", "diagnose", *both]),
+        shlex.join(["giw", "fit", *both, "-o", str(folder / "model")]),
     ]
-    rows = {str(path): len(table) for path, table in tables.items()}
+    rows = {str(path): len(table) for path, table in zip(texts, tables.values(), strict=True)}
     sizes = ", ".join(f"{path} {n:,}" for path, n in rows.items())
     following = "\n".join(f"  {command}" for command in commands)
     values = {"files": rows, "label": label, "next_commands": commands}
