@@ -18,7 +18,7 @@ MOST = {
     "weights": 1_475,
     "tables": 1_160,
     "root": 590,
-    "cli": 1_748,
+    "cli": 1_734,
     "support": 890,
     "estimators": 2_685,
     "judging": 735,

@@ -152,6 +152,7 @@ def test_what_another_process_has_locked_is_not_counted_as_done(tmp_path):
         (["--variant", "n_val_0"], "unknown variant"),
         (["--variant", "oracle"], "one of giw and giw_split, not of val_only"),
         (["--variant", "out_to_in_1.5"], "unknown variant"),
+        (["--out", __file__], "it is a file; name a folder with --out"),
     ],
 )
 def test_bad_choices_are_refused_in_one_line(tmp_path, arguments, words):

@@ -17,6 +17,7 @@ from giw.writing import write_whole
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+NAME = "One of the list; left out: the list."
 STORIES = {
     "new-category": (
         "An airline that training never saw. Flights from New York: is the aircraft a large one? "
@@ -42,9 +43,7 @@ STORIES = {
 
 
 def example(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One of the list; left out: the list.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help=NAME)] = None,
     out: Annotated[Path | None, option("--out", "-o", help="Folder.", show_default="NAME")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

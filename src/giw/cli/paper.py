@@ -19,6 +19,7 @@ from giw.cli.common import (
     Quiet,
     Seed,
     Told,
+    check_writable,
     option,
     say_notes,
     stderr,
@@ -49,6 +50,7 @@ EVERYTHING = "All data sets, cases, shifts and methods."
 PROCESSES = "Processes side by side, sharing a GPU if there is one."
 YES = "Start without asking, however long it takes."
 ESTIMATE = "Say what would be done and how long it would take."
+TRIALS, EPOCHS = "Trials of each cell.", "Epochs; the schedule is scaled."
 MACHINE = {"show_default": "what suits the machine"}
 
 
@@ -63,12 +65,8 @@ def run(
     protocol: Annotated[list[str] | None, option("--protocol", help=PROTOCOL)] = None,
     scale: Annotated[str | None, option("--scale", help=SCALE, **MACHINE)] = None,
     everything: Annotated[bool, option("--all", help=EVERYTHING)] = False,
-    trials: Annotated[
-        int | None, option("--trials", min=1, help="Trials of each cell.", **MACHINE)
-    ] = None,
-    epochs: Annotated[
-        int | None, option("--epochs", min=1, help="Epochs; the schedule is scaled.", **MACHINE)
-    ] = None,
+    trials: Annotated[int | None, option("--trials", min=1, help=TRIALS, **MACHINE)] = None,
+    epochs: Annotated[int | None, option("--epochs", min=1, help=EPOCHS, **MACHINE)] = None,
     seed: Seed = 0,
     data: DataFolder = None,
     engine: Annotated[str, option("--engine", help="local, or ray for a Ray cluster.")] = "local",
@@ -95,6 +93,7 @@ def run(
     Exit code 0 when all is done, 1 if a run failed, 2 for a mistake in the command, 130 after
     Ctrl-C.
     """
+    check_writable(out, "--out")
     from giw.nets.kernels.devices import as_device
     from giw.paper import parallel
     from giw.paper.plan import fill_in, plan
@@ -128,7 +127,10 @@ def run(
     if not silent:
         typer.echo(words, err=True)
     if view.seconds_left(0.0) > LONG and view.jobs and not yes:
-        _ask()
+        if not sys.stdin.isatty():
+            raise ValueError("that takes more than an hour; add --yes to start without being asked")
+        if not typer.confirm("That is long. Start?", default=True, err=True):
+            raise typer.Exit(FAILED)
     stream = parallel.run_jobs(view.jobs, place, engine=engine, processes=processes)
     try:
         follow(view, stream, stderr(), quiet=silent)
@@ -141,29 +143,18 @@ def run(
     return Told(counts, words, brief=words, code=FAILED if view.failed else 0)
 
 
-def _ask() -> None:
-    """Hours are started only by someone who knows it."""
-    if not sys.stdin.isatty():
-        raise ValueError("that takes more than an hour; add --yes to start it without being asked")
-    if not typer.confirm("That is long. Start?", default=True, err=True):
-        raise typer.Exit(FAILED)
-
-
 # giw paper report ---------------------------------------------------------------------------------
+
+FILLED, REPORT = "Folder that giw paper run has filled.", "Folder for the report."
+AMONG = {"show_default": "RESULTS/report"}
+PRINT = "Print all tables and write nothing."
 
 
 @app.command(cls=Command)
 def report(
-    results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="Folder that giw paper run has filled.")
-    ],
-    out: Annotated[
-        Path | None,
-        option("--out", "-o", help="Folder for the report.", show_default="RESULTS/report"),
-    ] = None,
-    tables: Annotated[
-        bool, option("--tables", "-t", help="Print all tables and write nothing.")
-    ] = False,
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help=FILLED)],
+    out: Annotated[Path | None, option("--out", "-o", help=REPORT, **AMONG)] = None,
+    tables: Annotated[bool, option("--tables", "-t", help=PRINT)] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> Told:
@@ -193,7 +184,7 @@ def report(
             sheets = "\n".join(map(text_sheet, paper_sheets(found)))
             return Told({"tables": sheets}, sheets, brief=sheets)
         made = paper_report(found, damaged)
-        page = made.write(results / "report" if out is None else out)
+        page = made.write(out or results / "report")
     except OSError as error:  # a folder that is none, or cannot be written
         raise ValueError(str(error)) from error
     counts = {"results": made.n_results, "tables": len(made.sheets), "figures": len(made.pictures)}
@@ -205,6 +196,9 @@ def report(
 
 # giw paper data -----------------------------------------------------------------------------------
 
+VERIFY = "Read every file and compare its checksum."
+FETCH = "Download a data set first, where the network allows."
+
 
 class DataSet(StrEnum):
     """Data sets that can be fetched."""
@@ -215,13 +209,8 @@ class DataSet(StrEnum):
 
 @app.command(cls=Command)
 def data(
-    verify: Annotated[
-        bool, option("--verify", help="Read every file and compare its checksum.")
-    ] = False,
-    fetch: Annotated[
-        DataSet | None,
-        option("--fetch", help="Download a data set first, where the network allows."),
-    ] = None,
+    verify: Annotated[bool, option("--verify", help=VERIFY)] = False,
+    fetch: Annotated[DataSet | None, option("--fetch", help=FETCH)] = None,
     data: DataFolder = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

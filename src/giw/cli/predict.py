@@ -13,6 +13,7 @@ from giw.writing import whole_file
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MODEL, DATA = "Folder that giw fit has written.", "Rows to predict: csv, parquet or npz."
 OUT = "File for the predictions: .csv, .parquet or .npz."
 FLAG = "Mark rows unlike all training and validation rows, in column 'outside'."
 SETS = "Add column 'set': labels of which one is right with the probability --level."
@@ -20,12 +21,8 @@ LEVEL = "How often a set holds the right label."
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Folder that giw fit has written.")
-    ],
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Rows to predict: csv, parquet or npz.")
-    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=DATA)],
     out: Annotated[Path, option("--out", "-o", help=OUT)],
     flag: Annotated[bool, option("--flag", help=FLAG)] = False,
     sets: Annotated[bool, option("--sets", help=SETS)] = False,
