@@ -1,6 +1,7 @@
 """``giw fit`` and ``giw predict`` as a person meets them."""
 
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -247,3 +248,17 @@ def test_a_net_keeps_rows_too_and_has_no_sets(tables, tmp_path):
     result = run(*words, "--sets")
     assert result.exit_code == 2
     assert "a net has none" in result.stderr
+
+
+def test_no_command_writes_over_a_table_that_it_reads(tables, model, tmp_path):
+    train, val = (shutil.copy(path, tmp_path / path.name) for path in tables)
+    for words in (
+        ("predict", model, val, "-o", val),
+        ("diagnose", train, val, "-l", "y", "--rows", train),
+        ("diagnose", train, val, "-l", "y", "--rows", tmp_path / "." / val.name),
+    ):
+        before = [path.read_bytes() for path in (train, val)]
+        result = run(*words)
+        assert result.exit_code == 2
+        assert "is read by this command; name another file with --" in result.stderr
+        assert before == [path.read_bytes() for path in (train, val)]

@@ -92,6 +92,7 @@ def test_alpha_comes_from_the_split():
         (TRAIN, VAL[:2], None, "3 validation points and this batch 2; pass val_index"),
         (TRAIN, VAL, [1, 0], r"shape \(3,\), got torch.int64 of shape \(2,\)"),
         (TRAIN, VAL, [0, 1, 3], "between 0 and 2, .*got 0 to 3"),
+        (TRAIN, VAL, [-1, 1, 2], "between 0 and 2, .*got -1 to 2"),
         (TRAIN, VAL, [True, False, True], "whole numbers"),
         (TRAIN.long(), VAL, None, "floats"),
         (TRAIN.double() * float("nan"), VAL, None, "4 NaN or infinite"),

@@ -180,10 +180,15 @@ def stop(command: str, message: str, code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def check_writable(path: Path, option: str, *endings: str) -> None:
-    """Minutes of work should not end at a place that cannot be written; files by their endings."""
+def check_writable(path: Path, option: str, *endings: str, read: Sequence[Path] = ()) -> None:
+    """Minutes of work should not end at a place that cannot be written; files by their endings.
+
+    No file that is read for the work may be overwritten by it.
+    """
     if endings and path.suffix not in endings:
         raise ValueError(f"{option} must end in {' or '.join(endings)}, got {path}")
+    if any(path.exists() and other.exists() and path.samefile(other) for other in read):
+        raise ValueError(f"{path} is read by this command; name another file with {option}")
     if path.is_dir() if endings else path.is_file():
         kind, other = ("folder", "file") if endings else ("file", "folder")
         raise ValueError(f"cannot write {path}: it is a {kind}; name a {other} with {option}")

@@ -64,9 +64,9 @@ def diagnose(
     """
     silent = quiet or as_json
     if out is not None:
-        check_writable(out, "--out", ".html", ".htm")
+        check_writable(out, "--out", ".html", ".htm", read=[train, val])
     if rows is not None:
-        check_writable(rows, "--rows", ".csv")
+        check_writable(rows, "--rows", ".csv", read=[train, val])
     if train.is_dir():
         if label or no_label or group or out:
             raise ValueError(

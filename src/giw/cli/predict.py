@@ -46,7 +46,7 @@ def predict(
     Exit code 0 when the predictions are written, 1 if the work failed, 2 for a mistake in the
     input.
     """
-    check_writable(out, "--out", ".csv", ".parquet", ".npz")
+    check_writable(out, "--out", ".csv", ".parquet", ".npz", read=[data])
     import numpy as np
 
     from giw.estimators.saving import load_with_notes

@@ -171,7 +171,7 @@ class GIWObjective:
                 f"({k},), got {index.dtype} of shape {tuple(index.shape)}"
             )
         # looking at values would stall a GPU; indexing checks them there by itself
-        if not index.is_cuda and k and not (-m <= int(index.min()) <= int(index.max()) < m):
+        if not index.is_cuda and k and not (0 <= int(index.min()) <= int(index.max()) < m):
             raise ValueError(
                 f"val_index must lie between 0 and {m - 1}, the rows of the data that were split; "
                 f"got {int(index.min())} to {int(index.max())}"
