@@ -302,5 +302,5 @@ def test_an_unknown_place_to_split_is_refused():
 
 def test_methods_go_by_name():
     assert method_named("giw", representation="hidden") == GIW(representation="hidden")
-    with pytest.raises(ValueError, match="known are .*giw, diw"):
+    with pytest.raises(ValueError, match=r"known are .*giw, diw"):
         method_named("gwi")
