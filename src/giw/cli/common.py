@@ -181,10 +181,7 @@ def stop(command: str, message: str, code: int) -> NoReturn:
 
 
 def check_writable(path: Path, option: str, *endings: str, read: Sequence[Path] = ()) -> None:
-    """Minutes of work should not end at a place that cannot be written; files by their endings.
-
-    No file that is read for the work may be overwritten by it.
-    """
+    """Minutes of work should not end at a place that cannot be written, nor over what is read."""
     if endings and path.suffix not in endings:
         raise ValueError(f"{option} must end in {' or '.join(endings)}, got {path}")
     if any(path.exists() and other.exists() and path.samefile(other) for other in read):
@@ -192,9 +189,7 @@ def check_writable(path: Path, option: str, *endings: str, read: Sequence[Path] 
     if path.is_dir() if endings else path.is_file():
         kind, other = ("folder", "file") if endings else ("file", "folder")
         raise ValueError(f"cannot write {path}: it is a {kind}; name a {other} with {option}")
-    folder = path.resolve().parent
-    while not folder.exists():
-        folder = folder.parent
+    folder = next(parent for parent in path.resolve().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ValueError(
             f"cannot write {path}: {folder} cannot be written to; name another place with {option}"

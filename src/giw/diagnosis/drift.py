@@ -72,9 +72,8 @@ class Drift:
     left_out_accuracy : float or None
         Of validation rows, by models that had not seen them.
     expected_accuracy : tuple of two floats or None
-        Least and most on the new rows if labels are related to features as before: the exact 95 %
-        interval of left-out validation rows, moved by how much surer the model is of the new rows
-        inside; of those outside nothing is known.
+        On the new rows, if labels are related to features as before: the exact 95 % interval of
+        left-out rows, moved by how much surer the model is of rows inside; outside, 0 to 1.
     """
 
     found: bool
@@ -179,11 +178,9 @@ def drift(
     accuracy = expected = None
     if confidence is not None and left_out is not None:
         accuracy = float(left_out[1].mean())
-        inside = confidence[~gone] if not gone.all() else confidence
-        surer = float(inside.mean() - left_out[0].mean())
-        low, high = binomial_interval(int(left_out[1].sum()), m)
-        least, most = (min(max(bound + surer, 0.0), 1.0) for bound in (low, high))
-        expected = (1 - share) * least, (1 - share) * most + share
+        surer = confidence[~gone | gone.all()].mean() - left_out[0].mean()
+        interval = np.add(binomial_interval(int(left_out[1].sum()), m), surer).clip(0, 1)
+        expected = float((1 - share) * interval[0]), float((1 - share) * interval[1] + share)
     return Drift(
         found, min(corrected), level,
         tuple(replace(t, found=p <= level) for t, p in zip(tests, corrected, strict=True)),
