@@ -338,18 +338,12 @@ def methods(quick: bool, names: Sequence[str]) -> None:
     say("giw with published weights, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
     alone = step_ms(exact, modules[:1], datas[:1], config)
     say("  one trial", f"{alone:.3f}")
-    before, published.in_torch = published.in_torch, through_the_host
+    before, published.in_torch = published.in_torch, published.InNumpy.apply
     ms = step_ms(exact, modules, datas, replace(config, cuda_graph=False))
     alone = step_ms(exact, modules[:1], datas[:1], replace(config, cuda_graph=False))
     published.in_torch = before
     say("the same weights in numpy, ratio to plain", f"{ms:.3f}  {ms / plain:.2f}")
     say("  one trial", f"{alone:.3f}")
-
-
-def through_the_host(train: Tensor, val: Tensor, member: Tensor, upper: float) -> Tensor:
-    """Published weights of tensors on a GPU as a CPU finds them."""
-    found = published.InNumpy.apply(train.cpu(), val.cpu(), member.cpu(), upper)
-    return found.to(train.device)
 
 
 def kernels(quick: bool) -> None:

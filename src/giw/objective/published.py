@@ -3,9 +3,9 @@ r"""The published programme of kernel mean matching in a training step, solved e
 .. math:: \min_w \tfrac12 w^\top (K + \rho I) w - \kappa^\top w
           \quad\text{s.t.}\quad 0 \le w \le u,\ \sqrt n \le \sum_i w_i \le 2n - \sqrt n
 
-Tensors in the host's memory go through :mod:`giw.weights` in numpy, which works on a factor of the
-kernel. Elsewhere the same interior point runs in torch operations, a fixed number of steps with the
-kernel in full. There no value is read on the host: it can be captured in a CUDA graph, and
+Without CUDA tensors go through :mod:`giw.weights` in numpy, which works on a factor of the kernel.
+On CUDA the same interior point runs in torch operations, a fixed number of steps with the kernel in
+full. There no value is read on the host: it can be captured in a CUDA graph, and
 ``torch.func.vmap`` solves several problems at once, of which those that are solved rest.
 """
 
@@ -33,8 +33,8 @@ def published_weights(
 ) -> Tensor:  # (n,)
     """Mean-one weights; ones where there is nothing to tell points apart by."""
     # fake tensors and those of compilers are subclasses; they have no numbers
-    in_memory = x_train.device.type == "cpu" and type(x_train) is Tensor
-    return (InNumpy.apply if in_memory else in_torch)(x_train, x_val, member, upper)
+    without_host = x_train.is_cuda or type(x_train) is not Tensor
+    return (in_torch if without_host else InNumpy.apply)(x_train, x_val, member, upper)
 
 
 class InNumpy(torch.autograd.Function):
@@ -46,7 +46,7 @@ class InNumpy(torch.autograd.Function):
     @staticmethod
     def forward(x_train: Tensor, x_val: Tensor, member: Tensor, upper: float) -> Tensor:
         # a ridge of 1e-5 beside eigenvalues of n asks for double precision
-        train, val, inside = (z.double().numpy() for z in (x_train, x_val, member))
+        train, val, inside = (z.cpu().double().numpy() for z in (x_train, x_val, member))
         rounding = 10 * torch.finfo(x_train.dtype).eps * np.sqrt(np.square(train).mean())
         if not (train.std(0).max() > rounding and inside.any()):
             return torch.ones_like(x_train[:, 0])

@@ -2,7 +2,7 @@ r"""The terms of the objective: weights of a batch, estimated anew in every step
 
 - *Kernel mean matching* with a ridge that pulls weights towards one: the solution of one linear
   system, on any device and without waiting for it. The published programme, which has next to no
-  ridge, is solved exactly: on a CPU by :mod:`giw.weights`, elsewhere by its twin in torch.
+  ridge, is solved exactly: by :mod:`giw.weights`, on CUDA by its twin in torch.
 - *Relative density ratios* by least squares, the model of :class:`giw.RULSIF`.
 - *Class shares* from a handful of validation labels. Shares among few points are mostly noise. They
   are shrunk as far as they are noise, by the positive-part rule of James and Stein [1]_ on the
