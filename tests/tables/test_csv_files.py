@@ -75,23 +75,6 @@ def test_dates_beside_a_word_that_was_not_drawn_stay_text(tmp_path):
     assert set(sample_file(path, 3).columns["day"]) < set(range(18_262, 18_292))
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (["1,2", "3,4", "5,6"], "the first line must name the columns"),
-        (["a,b", "1,2", "1,2", "1,2,3"], "is not a regular csv file"),
-        (["a,b", "1,2", "1"], "is not a regular csv file"),
-        (["a,b"], "holds no rows"),
-    ],
-)
-def test_what_is_no_table_is_refused_as_in_one_piece(tmp_path, lines, words):
-    path = write(tmp_path / "t.csv", *lines)
-    with pytest.raises(ValueError, match=words):
-        read_table(path)
-    with pytest.raises(ValueError, match=words):
-        sample_file(path, 10)
-
-
 def test_short_numbers_take_more_room_in_memory_than_on_the_disk(tmp_path):
     """2 bytes a cell in the file, 8 in the table, and six copies of that."""
     path = write(tmp_path / "t.csv", "a,b,c", *["1,2,3"] * 1_000)

@@ -79,19 +79,6 @@ def test_more_rare_values_than_rows_may_join_is_told(path):
     assert any("rare values are not in the sample" in note for note in sample.notes)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("half.parquet", "is not a whole parquet file"), ("half.csv.gz", "is not a regular csv file")],
-)
-def test_half_a_file_is_named(tmp_path, name, words):
-    half = tmp_path / name
-    frame = pd.DataFrame({"x": np.random.default_rng(0).normal(size=20_000)})
-    frame.to_parquet(half) if "parquet" in name else frame.to_csv(half, index=False)
-    half.write_bytes(half.read_bytes()[:-500])
-    with pytest.raises(ValueError, match=f"{name} {words}"):
-        read_within(half, 1e3)
-
-
 def test_the_sample_does_not_depend_on_the_kind_of_file(tmp_path):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"x": rng.normal(size=3_000), "word": rng.choice(["a", "b"], 3_000)})
