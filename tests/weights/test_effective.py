@@ -8,17 +8,17 @@ import giw
 from giw.weights.ratio import EffectiveSampleSizeWarning, warn_if_few
 
 
-def test_equal_weights_are_worth_all_points():
-    assert_allclose(giw.effective_sample_size(np.full(7, 3.0)), 7.0)
-
-
-def test_all_weight_on_one_point_is_worth_one_point():
-    assert_allclose(giw.effective_sample_size([0.0, 0.0, 5.0]), 1.0)
-
-
-def test_weights_one_and_two_by_hand(torch):
-    """(1 + 2)² / (1 + 4)."""
-    assert_allclose(giw.effective_sample_size(torch.tensor([1.0, 2.0])), 9 / 5)
+@pytest.mark.parametrize(
+    ("weight", "points"),
+    [
+        ([3.0] * 7, 7),
+        ([0.0, 0.0, 5.0], 1),
+        ([1.0, 2.0], 9 / 5),  # (1 + 2)² / (1 + 4)
+    ],
+)
+def test_the_effective_sample_size_by_hand(torch, weight, points):
+    assert_allclose(giw.effective_sample_size(weight), points)
+    assert_allclose(giw.effective_sample_size(torch.tensor(weight)), points)
 
 
 @settings(deadline=None, max_examples=30)

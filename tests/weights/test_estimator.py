@@ -66,20 +66,13 @@ def test_identical_samples_give_weights_of_one(weights):
 
 
 @every_function
-def test_permuting_training_points_permutes_weights(weights):
+def test_weights_follow_the_training_points_and_not_the_order_of_validation_points(weights):
     pair = gaussian_pair(1, n=120, m=30, d=2)
     order = np.random.default_rng(0).permutation(120)
+    expected = weights(pair.train, pair.val)
 
-    assert_allclose(
-        weights(pair.train[order], pair.val), weights(pair.train, pair.val)[order], atol=1e-5
-    )
-
-
-@every_function
-def test_the_order_of_validation_points_does_not_matter(weights):
-    pair = gaussian_pair(1, n=120, m=30, d=2)
-
-    assert_allclose(weights(pair.train, pair.val[::-1]), weights(pair.train, pair.val), atol=1e-5)
+    assert_allclose(weights(pair.train[order], pair.val), expected[order], atol=1e-5)
+    assert_allclose(weights(pair.train, pair.val[::-1]), expected, atol=1e-5)
 
 
 @every_function
@@ -175,12 +168,30 @@ def test_weighing_before_fitting_is_refused(estimator):
 # bad input: a right answer or a clear refusal
 
 
+def two_sides(pair):
+    return pair.train, pair.val
+
+
+def only_validation_varies(pair):
+    more = np.random.default_rng(0).normal(size=len(pair.val))
+    return np.c_[pair.train, np.zeros(len(pair.train))], np.c_[pair.val, more]
+
+
+ODD = {
+    "far apart": two_sides(gaussian_pair(0, n=50, m=20, d=2, shift=100)),
+    "a column that only validation varies": only_validation_varies(gaussian_pair(8, n=60, m=20)),
+    "one validation point": two_sides(gaussian_pair(10, n=40, m=1, d=2)),
+    "two validation points": two_sides(gaussian_pair(10, n=40, m=2, d=2)),
+    "more features than points": two_sides(gaussian_pair(11, n=12, m=8, d=40)),
+}
+
+
 @every_function
 @pytest.mark.filterwarnings("ignore::giw.weights.EffectiveSampleSizeWarning")
-def test_disjoint_samples_give_numbers(weights):
-    rng = np.random.default_rng(0)
-
-    check(weights(rng.normal(size=(50, 2)), rng.normal(size=(20, 2)) + 100), 50)
+@pytest.mark.parametrize("name", ODD)
+def test_odd_samples_give_numbers(weights, name):
+    train, val = ODD[name]
+    check(weights(train, val), len(train))
 
 
 @every_function
@@ -192,16 +203,9 @@ def test_constant_columns_change_nothing(weights):
 
 
 @every_function
-def test_a_column_that_only_validation_varies_gives_numbers(weights):
-    pair = gaussian_pair(8, n=60, m=20)
-    train = np.c_[pair.train, np.zeros(60)]
-
-    check(weights(train, np.c_[pair.val, np.random.default_rng(0).normal(size=20)]), 60)
-
-
-@every_function
-def test_all_features_constant_gives_weights_of_one(weights):
+def test_one_point_and_equal_points_weigh_one(weights):
     assert_allclose(weights(np.ones((8, 2)), np.ones((5, 2))), np.ones(8), atol=1e-6)
+    assert_allclose(weights([[1.0]], [[0.0], [2.0], [1.0], [4.0]]), [1.0], atol=1e-6)
 
 
 @every_function
@@ -212,26 +216,6 @@ def test_duplicated_rows_give_equal_weights_to_equal_points(weights):
 
     check(weight, 60)
     assert_allclose(weight[::2], weight[1::2], atol=1e-5)
-
-
-@every_function
-@pytest.mark.parametrize("m", [1, 2])
-def test_one_or_two_validation_points_give_numbers(weights, m):
-    pair = gaussian_pair(10, n=40, m=m, d=2)
-
-    check(weights(pair.train, pair.val), 40)
-
-
-@every_function
-def test_one_training_point_weighs_one(weights):
-    assert_allclose(weights([[1.0]], [[0.0], [2.0], [1.0], [4.0]]), [1.0], atol=1e-6)
-
-
-@every_function
-def test_more_features_than_points_give_numbers(weights):
-    pair = gaussian_pair(11, n=12, m=8, d=40)
-
-    check(weights(pair.train, pair.val), 12)
 
 
 @every_function
