@@ -252,6 +252,14 @@ def test_impossible_penalties_are_refused(weights):
         weights(np.zeros((4, 2)), np.zeros((3, 2)), ridge="strong")
 
 
+@every_class
+@pytest.mark.parametrize("bad", [0, 2.5, None])
+def test_impossible_numbers_of_centers_are_refused(estimator, bad):
+    if estimator is not giw.KMM:  # which has none
+        with pytest.raises(ValueError, match="n_centers must be a whole number of at least 1, got"):
+            estimator(n_centers=bad).fit(np.zeros((4, 2)), np.zeros((3, 2)))
+
+
 def test_a_collapse_of_the_weights_warns():
     rng = np.random.default_rng(0)
     with pytest.warns(EffectiveSampleSizeWarning, match="ClassifierRatio: the effective sample"):

@@ -224,9 +224,8 @@ class KMM(ULSIF):
     def _bases(self, samples: Samples) -> list[GaussianBasis]:
         given = self.bandwidth if self.standardize else math.sqrt(0.5 / self._gamma(samples.train))
         centers = samples.some_of_both(100 if len(samples.train) <= 100_000 else 64)
-        return [
-            GaussianBasis.whitened(centers, width) for width in candidate_widths(given, samples)
-        ]
+        widths = candidate_widths(given, samples)
+        return [GaussianBasis.whitened(centers, width) for width in widths]
 
     def _fit_chosen(self, basis: GaussianBasis, samples: Samples) -> LinearRatio:
         r"""What the optimality conditions say of any point.

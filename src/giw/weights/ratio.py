@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from giw.checks import as_array, as_rows, callers_level, check_auto, like_input
+from giw.checks import as_array, as_rows, callers_level, check_auto, check_count, like_input
 from giw.tables.chunks import Chunks
 from giw.weights.samples import Samples, blocks, median_distance, pair_squares
 
@@ -208,6 +208,7 @@ class Ratio(BaseEstimator):
         """Refuse impossible parameters."""
         for name, words in (("bandwidth", ("auto", "median")), ("ridge", ("auto",))):
             check_auto(getattr(self, name, "auto"), name, words)
+        check_count(self.n_centers, "n_centers", least=1)
 
 
 @dataclass(frozen=True)
