@@ -97,18 +97,13 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         total = array.sum()  # one pass and no mask; a sum that overflows is looked into
-    if not math.isfinite(total):
-        _refuse_gaps(array, name)
-    return array
-
-
-def _refuse_gaps(array: NDArray[Any], name: str) -> None:
-    bad = np.argwhere(~np.isfinite(array))
+    bad: Any = [] if math.isfinite(total) else np.argwhere(~np.isfinite(array))
     if len(bad):
         raise ValueError(
             f"{name} holds {len(bad)} NaN or infinite values of {array.size} "
             f"(the first at index {tuple(bad[0].tolist())}); drop or impute those rows first"
         )
+    return array
 
 
 def as_rows(value: Any, name: str, *, batched: bool = False) -> NDArray[Any]:

@@ -90,7 +90,10 @@ class Command(TyperCommand):
     """A command whose help wraps at any width and whose mistakes are told in one line."""
 
     def __init__(self, name: str | None, *, help: str | None = None, **more: Any) -> None:
-        super().__init__(name, help=one_line_paragraphs(help or ""), **more)
+        # lines are broken inside the paragraphs of a docstring only; indented ones stay
+        parts = (help or "").split("\n\n")
+        joined = (part if part.startswith(" ") else part.replace("\n", " ") for part in parts)
+        super().__init__(name, help="\n\n".join(joined), **more)
         for param in self.params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""  # a flag takes no value
@@ -165,12 +168,6 @@ def spelled(ctx: Any) -> str:
         words.append(ctx.info_name)
         ctx = ctx.parent
     return " ".join(["giw", *reversed(words)])
-
-
-def one_line_paragraphs(text: str) -> str:
-    """A docstring without the line breaks inside its paragraphs; indented ones stay."""
-    paragraphs = text.split("\n\n")
-    return "\n\n".join(p if p.startswith(" ") else p.replace("\n", " ") for p in paragraphs)
 
 
 def stop(command: str, message: str, code: int) -> NoReturn:
