@@ -168,6 +168,12 @@ def test_a_column_that_training_does_not_vary(val, aside):
     assert (fact.kind, fact.aside, fact.is_news) == ("constant", aside, not aside)
 
 
+def test_what_asks_for_care_comes_before_what_is_only_told():
+    second = 1.7e9 + 60.0 * np.random.default_rng(0).permutation(250)
+    found = facts(*tables(town=put("Lima"), at=(second[:200], second[200:])))
+    assert kinds(found) == ["new category", "timestamp"]
+
+
 def test_dates_in_another_format():
     days = [f"{d:02d}" for d in range(1, 29)] * 10
     iso, german = [f"2024-03-{d}" for d in days], [f"{d}.03.2024" for d in days]

@@ -170,6 +170,16 @@ def test_every_question_that_was_asked_is_evidence():
     assert told[1] == "Do class shares differ? Not shown, p = 0.5."
 
 
+def test_rows_outside_that_only_their_number_shows_are_told():
+    told = advice("outside", outside=(0.0, 0.3), kinds=("outside", "covariate"))
+    assert told.answer == (
+        "Some validation rows lie outside the training data, none of them for certain."
+    )
+    assert (told.remedy, told.kinds) == ("giw", ("outside",))
+    none = Finding("outside", p_value=0.01, interval=(0.0, 0.3))
+    assert "Yes, up to 30 % of rows" in answered(none, True).text
+
+
 def test_an_open_case_says_how_many_rows_would_decide():
     told = advice(outside=(0.0, 0.3), needed=4000)
     assert "about 4,000" in told.next_steps[0]

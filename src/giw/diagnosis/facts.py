@@ -48,7 +48,9 @@ def facts(
     questions = dict.fromkeys(("newly missing", "constant"), len(shared)) | {"new class": 1}
     questions["new category"] = sum(train.columns[name].dtype == object for name in shared)
     found = [replace(f, found=f.p_value * questions.get(f.kind, 0) <= level) for f in found]
-    found.sort(key=lambda f: (not f.found, FACTS.index(f.kind), -len(f.rows)))
+    found.sort(key=lambda f: (
+        not f.found, not (f.to_repair or f.is_news), FACTS.index(f.kind), -len(f.rows)
+    ))  # fmt: skip
     return tuple(found)
 
 

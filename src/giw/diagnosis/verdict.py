@@ -90,7 +90,9 @@ def recommend(
     """
     repairs, news = [f for f in findings if f.to_repair], [f for f in findings if f.is_news]
     shifts, (low, high) = what_shifted(findings, label_p), case.val_outside
-    others, nothing_new = n_outside_rows - n_new_rows, not news and not n_outside_rows
+    others = n_outside_rows - n_new_rows
+    outside_found = others > 0 or any(f.kind == "outside" and f.found for f in findings)
+    nothing_new = not (news or n_outside_rows or outside_found)
     covered = nothing_new and high < case.materiality
     told = [_told(facts) for facts in _by_kind([*repairs, *news])]
     if others > 0 and low >= case.materiality:
@@ -99,6 +101,8 @@ def recommend(
     elif others > 0:
         lie = "lies" if others == 1 else "lie"
         told.append(f"{counted(others, 'validation row')} {lie} outside the training data")
+    elif outside_found:
+        told.append("some validation rows lie outside the training data, none of them for certain")
     alone = covered and not told and len(shifts) == 1
     told += ["".join(SHIFTS[kind][: 1 + alone]) for kind in shifts]
     if not told:
@@ -117,7 +121,7 @@ def recommend(
     if remedy == "plain" and not covered:
         action += " Collect more validation rows before ruling out a shift."
     answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
-    kinds += ["outside"] * (others > 0)
+    kinds += ["outside"] * outside_found
     weighted = effective_share if remedy != "plain" else 1.0
     steps = _next_steps({test.kind for test in findings}, case, weighted, n_outside_rows)
     answer, kinds = f"{answer[0].upper()}{answer[1:]}.", list(dict.fromkeys(kinds))
