@@ -22,7 +22,7 @@ MOST = {
     "support": 890,
     "estimators": 2_685,
     "judging": 735,
-    "diagnosis": 2_663,
+    "diagnosis": 2_671,
     "pages": 765,
     "paper": 3_400,
     "nets": 4_607,

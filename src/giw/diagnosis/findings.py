@@ -151,7 +151,7 @@ def answered(test: Finding, found: bool) -> Finding:
     """The test with its answer in words."""
     least, (low, high) = "at least " * (test.kind != "outside"), test.interval
     size = f"Yes, {least}{percent(test.effect)} of rows ({percent(low)} to {percent(high)})"
-    if not test.effect:
+    if test.kind == "outside" and not test.effect:
         size = f"Yes, up to {percent(high)} of rows"
     text = f"{QUESTIONS[test.kind]} {size if found else 'Not shown'}, {p_in_words(test.p_value)}."
     return replace(test, found=found, text=text)
