@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -57,6 +58,16 @@ def test_python_does_not_complain_again_when_it_ends(tmp_path):
     assert done.returncode == common.FAILED
     assert len(done.stderr.splitlines()) == 1
     assert (tmp_path / "x" / "train.csv").exists()
+
+
+def test_warnings_become_sentences_each_once_and_those_of_python_stay_what_they_are():
+    kinds = {"few\n rows": UserWarning, "few rows": UserWarning, "old": DeprecationWarning}
+    with warnings.catch_warnings(record=True) as others, common.heard_warnings() as heard:
+        warnings.simplefilter("always")
+        for words, kind in kinds.items():
+            warnings.warn(words, kind, stacklevel=1)
+    assert list(heard) == ["few rows"]
+    assert [str(other.message) for other in others] == ["old"]
 
 
 class Terminal(io.StringIO):
