@@ -110,6 +110,7 @@ def test_without_a_label_features_are_compared_and_quiet_says_one_line(tables):
     [
         (("{train}", "{val}", "--label", "Y "), "did you mean 'y'?"),
         (("{train}", "{train}.none"), "does not exist"),
+        ((".", "{val}", "-l", "y"), ". is not a saved model: it holds no giw.json"),
         (("{train}", "{val}"), "columns of few values: 'y', 'town'), or say --no-label"),
         (("{train}", "{val}", "-l", "y", "--no-label"), "exclude each other"),
         (("{train}", "{val}", "-l", "y", "--group", "towns"), "did you mean 'town'?"),

@@ -68,7 +68,7 @@ def diagnose(
     if rows is not None:
         check_writable(rows, "--rows", ".csv", read=[train, val])
     if train.is_dir():
-        if label or no_label or group or out:
+        if (label or no_label or group or out) and (train / "giw.json").exists():
             raise ValueError(
                 "a model knows its columns and makes no page: leave out --label, --no-label, "
                 "--group and --out"
