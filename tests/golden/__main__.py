@@ -1,10 +1,9 @@
 """``python -m tests.golden``: make the goldens that are not there yet, or replace some."""
 
 import argparse
-import shutil
 from collections.abc import Sequence
 
-from tests.golden.cases import CASES, MODELS, SAVERS
+from tests.golden.cases import CASES
 from tests.golden.files import FOLDER, differences, plain, read, versions, write
 
 import giw
@@ -16,13 +15,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", help="which goldens; all if none is named")
     parser.add_argument("--reason", default="", help="why the old answers are no longer wanted")
     chosen = parser.parse_args(arguments)
-    unknown = sorted(set(chosen.names) - set(CASES) - set(SAVERS))
+    unknown = sorted(set(chosen.names) - set(CASES))
     if unknown:
         parser.error(f"no golden is called {', '.join(unknown)}")
-    refused = [name for name in SAVERS if not _saved(name, chosen.names, chosen.reason)]
-    for name in CASES:
-        if not chosen.names or name in chosen.names:
-            refused += [] if _made(name, chosen.reason) else [name]
+    names = [name for name in CASES if not chosen.names or name in chosen.names]
+    refused = [name for name in names if not _made(name, chosen.reason)]
     if refused:
         parser.error(f'{", ".join(refused)}: there and different; replace with --reason "..."')
 
@@ -41,20 +38,6 @@ def _made(name: str, reason: str) -> bool:
     said = {"giw": giw.__version__, "reason": reason or "made before the rooms were rebuilt"}
     write(name, values, [*history, said | versions()])
     print(f"written: {name}")
-    return True
-
-
-def _saved(name: str, names: list[str], reason: str) -> bool:
-    """A folder is replaced only if it is named: that old ones can be read is what they test."""
-    folder = MODELS / name
-    if folder.exists():
-        if name not in names:
-            return True
-        if not reason:
-            return False
-        shutil.rmtree(folder)
-    SAVERS[name]().save(folder)
-    print(f"written: models/{name}")
     return True
 
 

@@ -20,7 +20,6 @@ import giw
 from giw.diagnosis import outside_list
 from giw.support import KNN
 
-MODELS = Path(__file__).parent / "models"  # folders that 0.1.0 has saved
 RESULTS = Path(__file__).parents[2] / "results"
 Values = dict[str, Any]
 
@@ -50,7 +49,6 @@ class Case:
 
 
 CASES: dict[str, Case] = {}
-SAVERS: dict[str, Callable[[], Any]] = {}
 
 
 def golden(call: Callable[[], Values]) -> Callable[[], Values]:
@@ -227,7 +225,9 @@ def reweighted_trees() -> Values:
 
 @golden
 def reweighted_logistic() -> Values:
-    return reweighted_values(reweighted_classifier(), table()[2])
+    x, y, x_val, y_val = table()
+    model = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
+    return reweighted_values(model.fit(x, y, x_val, y_val), x_val)
 
 
 @golden
@@ -241,7 +241,10 @@ def reweighted_text() -> Values:
 
 @golden
 def reweighted_regression() -> Values:
-    return reweighted_values(reweighted_regressor(), table()[2])
+    x, _, x_val, _ = table()
+    model = giw.ReweightedRegressor(Ridge(), random_state=0)
+    model.fit(x, x[:, 0] - x[:, 2], x_val, x_val[:, 0] + x_val[:, 2])
+    return reweighted_values(model, x_val)
 
 
 @golden
@@ -492,49 +495,3 @@ def accuracy_tables() -> Values:
                    if line.startswith(" ")]
         for block in blocks if wanted.match(block[0])
     }  # fmt: skip
-
-
-# Folders that 0.1.0 has saved are still read.
-
-
-def saver(make: Callable[[], Any]) -> Callable[[], Any]:
-    SAVERS[make.__name__] = make
-    return make
-
-
-@saver
-def reweighted_classifier() -> Any:
-    x, y, x_val, y_val = table()
-    model = giw.ReweightedClassifier(LogisticRegression(), random_state=0)
-    return model.fit(x, y, x_val, y_val)
-
-
-@saver
-def reweighted_regressor() -> Any:
-    x, _, x_val, _ = table()
-    model = giw.ReweightedRegressor(Ridge(), random_state=0)
-    return model.fit(x, x[:, 0] - x[:, 2], x_val, x_val[:, 0] + x_val[:, 2])
-
-
-@saver
-def net() -> Any:
-    x, y, x_val, y_val = table()
-    model = giw.GIWClassifier(max_epochs=2, pretrain_epochs=1, random_state=0, device="cpu")
-    return model.fit(x, np.array(["no", "yes"])[y], x_val, np.array(["no", "yes"])[y_val])
-
-
-def loaded(name: str) -> Values:
-    model = giw.load(MODELS / name)
-    x_val = table()[2]
-    values = {"type": type(model).__name__, "label": model.predict(x_val), "alpha_": model.alpha_}
-    if hasattr(model, "predict_proba"):
-        values["predict_proba"] = model.predict_proba(x_val)
-    if hasattr(model, "weight_"):
-        values["weight_"] = model.weight_
-    return values
-
-
-for _name in SAVERS:
-    CASES[f"loaded_{_name}"] = Case(
-        lambda name=_name: loaded(name), 1e-4 if _name == "net" else 1e-6
-    )

@@ -1,7 +1,4 @@
-"""Files that version 0.1.0 wrote are read, or refused in one line with the way out.
-
-Its saved models are among the goldens (``loaded_net.json`` and its neighbours).
-"""
+"""Files that version 0.1.0 wrote are read, or refused in one line with the way out."""
 
 import shutil
 from pathlib import Path
@@ -14,6 +11,14 @@ import giw
 from giw.paper.rows import Store
 
 FILES = Path(__file__).parent / "files_of_0.1"
+
+
+@pytest.mark.parametrize("name", ["net", "reweighted_classifier", "reweighted_regressor"])
+def test_a_model_of_0_1_is_refused_with_the_way_out(name):
+    words = r"written by giw 0\.1.* in format 1, and giw 0\.2.* reads format 2: fit the model again"
+    with pytest.raises(ValueError, match=words) as told:
+        giw.load(FILES / "models" / name)
+    assert "\n" not in str(told.value)
 
 
 def test_a_checkpoint_of_0_1_is_refused_and_stays(tmp_path):

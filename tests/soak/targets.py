@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import shutil
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,8 @@ def spoiled_model(draw, models):
         index = draw(changed_json(index))
     else:
         old = files.pop(name)
-        content = draw(changed_zip(old) if name.endswith(".skops") else spoiled([old]))
+        zipped = name.endswith(".skops")
+        content = draw(changed_zip(old, [zipfile.ZIP_STORED]) if zipped else spoiled([old]))
         new = _hashed(name.partition("-")[0] + "." + name.rpartition(".")[2], content)
         files[new] = content
         index = json.loads(json.dumps(index).replace(name, new))

@@ -161,8 +161,8 @@ class KnowsLimits:
         reference = getattr(self, "reference_", None)
         if reference is None:
             raise ValueError(
-                "this model keeps no rows to compare with: it was fitted without validation data, "
-                "or by version 0.1; fit it again with X_val"
+                "this model keeps no rows to compare with: it was fitted without validation data; "
+                "fit it again with X_val"
             )
         return np.asarray(reference.outside(X, level))
 

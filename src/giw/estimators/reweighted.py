@@ -394,12 +394,6 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _adopt(self) -> None:
-        """Make a model that version 0.1.0 has saved one candidate of its own."""
-        if "estimator_" in vars(self) and "candidates_" not in vars(self):
-            self.val_rows_, self.limits_ = np.empty(0, dtype=np.uint64), None
-            self._keep({"0.1.0": (self.estimator_, 1.0, 1.0)})
-
     def summary(self) -> str:
         """Candidates by their weights, and left-out scores, in one line."""
         check_is_fitted(self, "candidates_")

@@ -1,8 +1,7 @@
-"""Fitted estimators on disk, without pickle: JSON, arrays, and skops for scikit-learn's own.
+"""Fitted estimators on disk, without pickle.
 
-A folder holds ``giw.json``, which describes the estimator and has a checksum of every other file
-and of itself, ``*.npz`` with all arrays (``*.safetensors`` where there is a net, and of version
-0.1.0), and ``*.skops`` with scikit-learn estimators.
+A folder holds ``giw.json``, which has a checksum of every other file and of itself,
+``model-….skops`` with the estimator, and where it holds nets or tensors ``net-….safetensors``.
 Loading builds only classes that this package names, and scikit-learn's; it imports nothing that
 a file asks for. Checksums tell accidents and careless edits; they are no signature.
 """
@@ -10,32 +9,21 @@ a file asks for. Checksums tell accidents and careless edits; they are no signat
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-import math
 import os
 import shutil
-import sys
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from giw import __version__
 from giw.estimators.sklearn_on_disk import from_skops, to_skops
-from giw.tables.reading import npz_arrays
 from giw.writing import hidden_beside, remove_abandoned, room_for, sync_folder, write_whole
 
-FORMAT, VERSION = "giw model", 1
+FORMAT, VERSION = "giw model", 2
 INDEX = "giw.json"
-KIND = "@"  # the key that marks everything which JSON has no word for
-GONE = ("Assumptions",)  # records of version 0.1.0 that nothing reads any more
 Json = Any
 
 
@@ -48,6 +36,14 @@ class SavesToFolder:
         The folder appears whole or not at all; a model that is there already is replaced.
         """
         return save(self, path)
+
+    def _set_apart(self) -> tuple[Any, dict[str, bytes]]:
+        """The estimator without what skops does not take, and files of that."""
+        return self, {}
+
+    def _put_back(self, files: Mapping[str, bytes], module: Any, folder: str) -> Any:
+        """The estimator with it."""
+        return self
 
 
 def save(
@@ -68,20 +64,19 @@ def save(
     Path
         The folder.
     """
-    if type(estimator).__name__ not in _known_classes():
+    if not isinstance(estimator, SavesToFolder):
         raise ValueError(
             f"giw saves its own estimators, got {type(estimator).__name__}; for scikit-learn's use "
             "skops.io.dump, for a net torch.save(net.state_dict(), …)"
         )
     check_is_fitted(estimator)
-    writer = _Writer()
-    described = writer.describe(estimator, "model")
-    files = {name: content for name, content in writer.files().items() if content}
+    plain, contents = estimator._set_apart()
+    contents["model.skops"] = to_skops(plain, type(estimator).__name__)
+    files = {_hashed(name, content): content for name, content in contents.items()}
     index = {
         "format": FORMAT,
         "version": VERSION,
         "giw": __version__,
-        "model": described,
         "notes": dict(notes or {}),
         "files": {
             name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
@@ -115,10 +110,13 @@ def load_with_notes(
     try:
         index = _read_index(folder)
         files = {name: _read_file(folder, name, known) for name, known in index["files"].items()}
-        arrays: dict[str, NDArray[Any]] = {}
-        for name, content in files.items():
-            arrays |= _arrays_in(name, content)
-        estimator = _Reader(folder, arrays, files, module).build(index["model"])
+        parts = {name.partition("-")[0]: content for name, content in files.items()}
+        estimator = from_skops(parts["model"], str(folder))
+        if not isinstance(estimator, SavesToFolder):
+            raise ValueError(
+                f"{folder} holds a {type(estimator).__name__}, which giw does not save"
+            )
+        estimator = estimator._put_back(parts, module, str(folder))
         check_is_fitted(estimator)
         return estimator, dict(index["notes"])
     except ImportError:
@@ -130,212 +128,6 @@ def load_with_notes(
         raise ValueError(
             f"{folder} is not a model that this version of giw can read: {said}; save it again"
         ) from error
-
-
-class _Writer:
-    """Describes values in JSON and puts aside what does not belong there."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, NDArray[Any]] = {}
-        self.holds_net = False
-        self.skops: dict[str, bytes] = {}
-
-    def files(self) -> dict[str, bytes]:
-        """File contents by name; the name holds the content's hash, so none is overwritten."""
-        if self.holds_net:
-            contents = {"arrays.safetensors": _safetensors().save(self.arrays)}
-        else:
-            contents = {"arrays.npz": _npz(self.arrays)} if self.arrays else {}
-        contents |= self.skops
-        return {_hashed(name, content): content for name, content in contents.items()}
-
-    def describe(self, value: Any, key: str) -> Json:
-        if value is None or isinstance(value, bool | int | str):
-            return value
-        if isinstance(value, float) and not isinstance(value, np.floating):
-            return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
-        if isinstance(value, np.generic):
-            array = np.asarray(value).reshape(1)
-            return {KIND: "scalar", "of": self.describe(array, key)}
-        if isinstance(value, np.ndarray):
-            return self._array(value, key)
-        if isinstance(value, list | tuple):
-            items = [self.describe(item, f"{key}.{j}") for j, item in enumerate(value)]
-            return items if isinstance(value, list) else {KIND: "tuple", "items": items}
-        if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-            return {KIND: "mapping", "items": self._all(value, key)}
-        if isinstance(value, np.random.Generator | np.random.RandomState):
-            return None  # its state belongs to the program that made it
-        if "torch" in sys.modules:
-            known, described = _nets().describe(value, key, self.arrays)
-            self.holds_net |= known
-            if known:
-                return described
-        return self._object(value, key)
-
-    def _array(self, array: NDArray[Any], key: str) -> Json:
-        if array.dtype.kind == "U" or (
-            array.dtype == object and all(isinstance(item, str) for item in array.flat)
-        ):
-            dtype = "object" if array.dtype == object else "text"
-            return {KIND: "words", "dtype": dtype, "shape": array.shape, "items": [*array.flat]}
-        if array.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{key} is an array of {array.dtype}, which cannot be saved; use numbers or text"
-            )
-        plain = array.astype(array.dtype.newbyteorder("="))
-        self.arrays[key] = np.ascontiguousarray(plain).reshape(array.shape)
-        return {KIND: "array", "key": key}
-
-    def _object(self, value: Any, key: str) -> Json:
-        name: str = type(value).__name__
-        if _known_classes().get(name) is type(value):
-            if not isinstance(value, BaseEstimator):
-                values = {field.name: getattr(value, field.name) for field in fields(value)}
-                return {KIND: "record", "class": name, "fields": self._all(values, key)}
-            params = value.get_params(deep=False)
-            state = {name: item for name, item in vars(value).items() if name not in params}
-            return {
-                KIND: "estimator",
-                "class": name,
-                "params": self._all(params, key),
-                "state": self._all(state, key),
-            }
-        if isinstance(value, BaseEstimator) and type(value).__module__.startswith("sklearn."):
-            file = f"estimator{len(self.skops)}.skops"
-            content = to_skops(value, key)
-            self.skops[file] = content
-            return {KIND: "sklearn", "file": _hashed(file, content)}
-        raise ValueError(
-            f"{key} is a {type(value).__module__}.{name}, which cannot be saved without pickle; "
-            "giw saves its own estimators, torch modules and scikit-learn's estimators"
-        )
-
-    def _all(self, values: Mapping[str, Any], key: str) -> dict[str, Json]:
-        return {name: self.describe(value, f"{key}.{name}") for name, value in values.items()}
-
-
-class _Reader:
-    """Builds what a writer has described."""
-
-    def __init__(
-        self,
-        folder: Path,
-        arrays: Mapping[str, NDArray[Any]],
-        files: Mapping[str, bytes],
-        module: Any,
-    ) -> None:
-        self.folder, self.arrays, self.files, self.module = folder, arrays, files, module
-
-    def build(self, value: Json) -> Any:
-        if isinstance(value, list):
-            return [self.build(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        kind = value[KIND]
-        if kind == "float":
-            return float(value["value"])
-        if kind == "scalar":
-            return self.build(value["of"])[0]
-        if kind == "array":
-            return self.arrays[value["key"]].copy()
-        if kind == "words":
-            dtype = object if value["dtype"] == "object" else str
-            return np.array(value["items"], dtype=dtype).reshape(value["shape"])
-        if kind == "tuple":
-            return tuple(self.build(item) for item in value["items"])
-        if kind == "mapping":
-            return self._all(value["items"])
-        if kind in ("net", "tensor"):
-            return _nets().build(value, self.arrays, self.module, self.folder)
-        if kind == "sklearn":
-            return from_skops(self.files[value["file"]], str(self.folder / value["file"]))
-        if kind in ("record", "estimator"):
-            return self._object(value)
-        raise KeyError(f"unknown kind {kind!r}")
-
-    def _object(self, value: Json) -> Any:
-        known = _known_classes()
-        if value["class"] in GONE:
-            return None
-        if value["class"] not in known:
-            raise ValueError(f"{self.folder} asks for the class {value['class']!r}: refused")
-        kind = known[value["class"]]
-        if value[KIND] == "record":
-            now = {field.name for field in fields(kind)}
-            kept = {name: item for name, item in value["fields"].items() if name in now}
-            return kind(**self._all(kept))
-        # a setting of an older version that is gone has done its work when the model was fitted
-        known_settings = kind._get_param_names()
-        params = {name: item for name, item in value["params"].items() if name in known_settings}
-        estimator = kind(**self._all(params))
-        vars(estimator).update(self._all(value["state"]))
-        if hasattr(estimator, "_adopt"):
-            estimator._adopt()
-        return estimator
-
-    def _all(self, values: Mapping[str, Json]) -> dict[str, Any]:
-        return {name: self.build(item) for name, item in values.items()}
-
-
-def _known_classes() -> dict[str, Any]:
-    """Estimators and records that this package exports, by name: all that a file can ask for."""
-    import giw.estimators
-    import giw.support
-    import giw.weights
-    from giw.estimators.candidates import Mapped
-    from giw.estimators.fitting import CountedFromZero
-    from giw.estimators.limits import Reference
-    from giw.estimators.stack import LeftOut, Mixture
-    from giw.tables.encoder import CategoryColumn, Encoder, NumberColumn
-
-    inner: list[Any] = [Mapped, CountedFromZero, LeftOut, Mixture, Reference]
-    inner += [Encoder, NumberColumn, CategoryColumn]
-    found: dict[str, Any] = {kind.__name__: kind for kind in inner}
-    rooms = [giw.weights, giw.support, giw.estimators]
-    if importlib.util.find_spec("torch") is not None:
-        rooms.append(importlib.import_module("giw.nets"))
-    for room in rooms:
-        for name in room.__all__:
-            value = getattr(room, name)
-            if isinstance(value, type) and (
-                issubclass(value, BaseEstimator) or is_dataclass(value)
-            ):
-                found[name] = value
-    return found
-
-
-def _nets() -> Any:
-    """What the room below knows of tensors and nets; loaded where there are any."""
-    return importlib.import_module("giw.nets.saving")
-
-
-def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Arrays by their places: names such as ``model.state`` need not be names of files."""
-    content = BytesIO()
-    numbered: dict[str, Any] = {f"array{j}": array for j, array in enumerate(arrays.values())}
-    np.savez(content, names=np.array(list(arrays)), **numbered)
-    return content.getvalue()
-
-
-def _arrays_in(name: str, content: bytes) -> dict[str, NDArray[Any]]:
-    if name.endswith(".safetensors"):
-        found: dict[str, NDArray[Any]] = _safetensors().load(content)
-        return found
-    if not name.endswith(".npz"):
-        return {}
-    arrays = npz_arrays(BytesIO(content))
-    return {str(key): arrays[f"array{j}"] for j, key in enumerate(arrays["names"])}
-
-
-def _safetensors() -> Any:
-    try:
-        return importlib.import_module("safetensors.numpy")
-    except ImportError:
-        raise ImportError(
-            "nets, and models that version 0.1.0 has saved, need safetensors: "
-            "pip install 'giw[torch]'"
-        ) from None
 
 
 def _index_checksum(index: Mapping[str, Json]) -> str:
@@ -365,11 +157,12 @@ def _read_index(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder / INDEX} is truncated or damaged; save it again") from None
     if not isinstance(index, dict) or index.get("format") != FORMAT:
         raise ValueError(f"{folder / INDEX} does not describe a giw model")
-    version = index.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if index.get("version") != VERSION:
+        newer = isinstance(index.get("version"), int) and index["version"] > VERSION
         raise ValueError(
-            f"{folder} was written by giw {index.get('giw')} in format {version}; this giw "
-            f"({__version__}) reads formats up to {VERSION}: upgrade giw"
+            f"{folder} was written by giw {index.get('giw')} in format {index.get('version')}, and "
+            f"giw {__version__} reads format {VERSION}: "
+            + ("upgrade giw" if newer else "fit the model again and save it")
         )
     if index.get("sha256") != _index_checksum(index):
         raise ValueError(
@@ -434,5 +227,5 @@ def _take_place(temporary: Path, folder: Path, files: Mapping[str, bytes]) -> No
         (temporary / name).replace(folder / name)
     sync_folder(folder)
     for old in folder.iterdir():  # our own files that the new index does not name
-        if old.suffix in (".safetensors", ".npz", ".skops") and old.name not in files:
+        if old.suffix in (".safetensors", ".skops") and old.name not in files:
             old.unlink()

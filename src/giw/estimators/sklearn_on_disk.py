@@ -1,35 +1,64 @@
-"""scikit-learn estimators as bytes and back, by skops: no pickle, unknown types refused."""
+"""Estimators as bytes and back, by skops: no pickle, types that are not named here refused.
+
+Trees keep their nodes in compiled classes. skops refuses them by itself, because nodes that point
+outside their array would be followed; here every node is checked.
+"""
 
 from __future__ import annotations
 
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
-# Trees keep their nodes in compiled classes. skops refuses them by itself, because nodes
-# that point outside their array would be followed; here every node is checked after loading.
-TREES = (
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-)
-DTYPE = "numpy.dtype"  # that of an imputer, kept as that of an empty array
+TREE = "sklearn.tree._tree.Tree"
+BOOSTED_TREE = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+OTHERS = {
+    "numpy.dtype",  # that of an imputer, kept as that of an empty array
+    "sklearn.utils._bunch.Bunch",  # a mapping, of members of an ensemble by their names
+}
+OURS = {
+    "giw.estimators": "candidates.Mapped limits.Reference reweighted.ReweightedClassifier "
+    "reweighted.ReweightedRegressor stack.LeftOut stack.Mixture",
+    "giw.nets": "classifier.GIWClassifier saving.Held",
+    "giw.support": "scores.KNN split.SupportSplit splitter.SupportSplitter",
+    "giw.tables": "encoder.CategoryColumn encoder.Encoder encoder.NumberColumn",
+    "giw.weights": "kmm.KMM least_squares.LSIF least_squares.RULSIF least_squares.ULSIF "
+    "log_linear.ClassifierRatio log_linear.KLIEP",
+}
+KNOWN = {TREE, BOOSTED_TREE, *OTHERS}
+KNOWN |= {f"{room}.{name}" for room, names in OURS.items() for name in names.split()}
 
 
 def to_skops(estimator: Any, name: str) -> bytes:
     """The estimator as bytes; one that could not be read back is refused now, not later."""
-    skops = _skops()
-    content: bytes = skops.dumps(estimator)
-    _check_types(skops, content, name)
+    import skops.io
+
+    try:
+        content: bytes = skops.io.dumps(estimator)
+    except Exception as error:  # in any way that foreign objects may fail
+        raise ValueError(
+            f"{name} cannot be saved without pickle: {' '.join(str(error).split())[:200]}"
+        ) from error
+    _check_types(content, name)
+    _check_trees(estimator, name)
     return content
 
 
 def from_skops(content: bytes, name: str) -> Any:
-    """The estimator from bytes; types other than scikit-learn's and numpy's are refused."""
-    skops = _skops()
+    """The estimator from bytes; types that are not known are refused."""
+    import skops.io
+
     try:
-        unknown = _check_types(skops, content, name)
-        estimator = skops.loads(content, trusted=unknown)
+        _check_sizes(content)
+        estimator = skops.io.loads(content, trusted=_check_types(content, name))
         _check_trees(estimator, name)
+    except ImportError:  # of torch
+        raise
     except Exception as error:  # whatever a damaged file makes of it
         if isinstance(error, ValueError) and name in str(error):
             raise
@@ -38,63 +67,87 @@ def from_skops(content: bytes, name: str) -> Any:
     return estimator
 
 
-def _check_types(skops: Any, content: bytes, name: str) -> list[str]:
-    unknown: list[str] = skops.get_untrusted_types(data=content)
-    strange = sorted(set(unknown) - {*TREES, DTYPE})
-    if strange:
+def _check_sizes(content: bytes) -> None:
+    """Only bytes that are there take memory, whatever headers claim."""
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        for member in archive.infolist():
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"its part {member.filename!r} is compressed")
+            if member.filename.endswith(".npy"):
+                stream = BytesIO(archive.read(member))
+                old = npy.read_magic(stream) == (1, 0)
+                header = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
+                shape, _, dtype = header(stream)
+                if prod(shape) * dtype.itemsize > member.file_size:
+                    raise ValueError(f"an array claims shape {shape}, more than its bytes")
+
+
+def _check_types(content: bytes, name: str) -> list[str]:
+    import skops.io
+
+    unknown: list[str] = skops.io.get_untrusted_types(data=content)
+    if strange := sorted(set(unknown) - KNOWN):
         raise ValueError(
-            f"{name} holds types that are neither scikit-learn's nor numpy's and are refused: "
-            f"{', '.join(strange)}"
+            f"{name} holds types that are neither giw's, scikit-learn's nor numpy's and are "
+            f"refused: {', '.join(strange)}"
         )
     return unknown
 
 
 def _check_trees(root: Any, name: str) -> None:
     """Every node of every tree points to nodes that come after it and to existing features."""
-    width = getattr(root, "n_features_in_", None)
-    for tree in _trees_in(root, set()):
+    for tree, width, owner in _trees_in(root):
         if hasattr(tree, "children_left"):  # sklearn.tree
             left, right, feature = tree.children_left, tree.children_right, tree.feature
             leaf = left == -1
-            most = tree.n_features
         else:
             nodes = tree.nodes
             left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
             leaf, feature = nodes["is_leaf"].astype(bool), nodes["feature_idx"]
-            most = width if width is not None else np.iinfo(np.int32).max
             if np.any(nodes["is_categorical"]):  # they point into further arrays
                 raise ValueError(f"{name} splits on categories, which is not read; encode first")
-        place = np.arange(len(left))
-        inner = ~leaf
+            if "HistGradientBoosting" not in owner:
+                raise ValueError(f"{name} holds a tree that belongs to no estimator: refused")
+        place, inner = np.arange(len(left)), ~leaf
         sound = (
             len(left) > 0
             and np.all((left > place)[inner] & (right > place)[inner])
             and np.all((left < len(left))[inner] & (right < len(left))[inner])
-            and np.all((feature >= 0)[inner] & (feature < most)[inner])
+            and np.all((feature >= 0)[inner] & (feature < width)[inner])
         )
         if not sound:
             raise ValueError(f"{name} holds a tree whose nodes point outside it: refused")
 
 
-def _trees_in(value: Any, seen: set[int]) -> list[Any]:
-    """All trees that can be reached from an estimator."""
-    if id(value) in seen or isinstance(value, str | bytes | int | float | None):
-        return []
-    seen.add(id(value))
-    if f"{type(value).__module__}.{type(value).__name__}" in TREES:
-        return [value]
-    if isinstance(value, np.ndarray):
-        inner = list(value.flat) if value.dtype == object else []
-    elif isinstance(value, list | tuple):
-        inner = list(value)
-    elif isinstance(value, dict):
-        inner = list(value.values())
-    else:
-        inner = list(getattr(value, "__dict__", {}).values())
-    return [tree for item in inner for tree in _trees_in(item, seen)]
+def _trees_in(root: Any) -> Iterator[tuple[Any, int, str]]:
+    """All trees that can be reached, with the features and the class of the estimators they are of.
 
-
-def _skops() -> Any:
-    import skops.io
-
-    return skops.io
+    Members of an ensemble of trees see no more features than it checks. A stack, a pipeline and
+    any other estimator may make more features of those that it sees.
+    """
+    seen: set[tuple[int, int]] = set()
+    held: list[tuple[Any, int, str]] = [(root, 0, "")]
+    while held:
+        value, width, owner = held.pop()
+        if isinstance(value, str | bytes | int | float | None) or (id(value), width) in seen:
+            continue
+        kind = f"{type(value).__module__}.{type(value).__name__}"
+        if kind in (TREE, BOOSTED_TREE):
+            yield value, width, owner
+            continue
+        seen.add((id(value), width))
+        if isinstance(value, np.ndarray):
+            inner: Any = value.flat if value.dtype == object else ()
+        elif isinstance(value, list | tuple):
+            inner = value
+        elif isinstance(value, dict):
+            inner = value.values()
+        else:
+            state, owner = getattr(value, "__dict__", {}), type(value).__name__
+            own = int(state.get("n_features_in_", width))
+            of_trees = (
+                kind.startswith(("sklearn.tree.", "sklearn.ensemble.")) and "Stack" not in owner
+            )
+            width = min(own, width or own) if of_trees else 0
+            inner = state.values()
+        held += [(item, width, owner) for item in inner]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from math import prod
@@ -35,6 +36,7 @@ from giw.nets.epochs import training_bar
 from giw.nets.kernels.devices import LARGE, as_device, default_group, shared_seed, threads_for
 from giw.nets.methods import METHODS, method_named
 from giw.nets.models import holds_embedding, net_for
+from giw.nets.saving import put_back, set_apart
 from giw.nets.stack import RIVALS, Trainings, fit_stack, logits_of
 from giw.nets.training import Method, Tensors, TrainingConfig
 from giw.support import SupportSplit, SupportSplitter
@@ -238,19 +240,25 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         x = as_net_input(self, X, "X", like=self._point_shape)
         points = standardised(x, self._center, self._spread, "X")
-        # a model of version 0.1 has one net and no weights
-        nets = getattr(self, "nets_", {"": self.module_})
-        shares = getattr(self, "net_share_", {"": 1.0})
         device = next(self.module_.parameters()).device
         with threads_for(self.module_, device):
             points = points.to(device)
-            parts = [shares[k] * logits_of(net, points).softmax(1) for k, net in nets.items()]
+            parts = [
+                self.net_share_[name] * logits_of(net, points).softmax(1)
+                for name, net in self.nets_.items()
+            ]
         return torch.stack(parts).sum(0).cpu().numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each point."""
         check_is_fitted(self, "module_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _set_apart(self) -> tuple[Any, dict[str, bytes]]:
+        return set_apart(self)
+
+    def _put_back(self, files: Mapping[str, bytes], module: Any, folder: str) -> Any:
+        return put_back(self, files, module, folder)
 
     def _config(self) -> TrainingConfig:
         check_count(self.n_folds, "n_folds", least=2)
