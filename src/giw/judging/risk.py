@@ -180,6 +180,8 @@ def estimate_risk(
     gone = {"fitted_to_train": fitted_to_train, "n_folds": n_folds}
     warn_deprecated(gone, "the interval is of validation points alone")
     X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
+    if len(y_val) < 2:
+        raise ValueError(f"need at least two validation points for an interval, got {len(y_val)}")
     measure, metric = measure_of(model, loss)
     _check_kind(model, {"y": y, "y_val": y_val})
     notes = _refuse_known_rows(model, X_val)
@@ -226,8 +228,7 @@ def labels_needed(risk: RiskEstimate, width: float) -> int:
             f"risk must be what giw.estimate_risk gives back, got {type(risk).__name__}"
         )
     width = check_positive(width, "width")
-    quantile = float(norm.ppf(0.5 + risk.confidence / 2))
-    needed = np.ceil(risk.spread * (2 * quantile / width) ** 2)
+    needed = np.ceil(risk.spread * (2 * norm.ppf(0.5 + risk.confidence / 2) / width) ** 2)
     if needed > MOST_LABELS:
         raise ValueError(
             f"more than {MOST_LABELS:,} labels are needed for a width of {width:g}; ask for a "

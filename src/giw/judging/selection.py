@@ -223,9 +223,8 @@ def rows_to_label(
     more is gained by them (``benchmarks/companion.py``), and the random half judges models.
     """
     drawn = as_generator(random_state).permutation(m)[: count if model is None else -(-count // 2)]
-    margin = np.zeros(m)
-    if model is not None:
-        margin = np.diff(np.sort(model.predict_proba(X), axis=1)[:, -2:])[:, 0]
+    sure = np.zeros((m, 2)) if model is None else np.sort(model.predict_proba(X), axis=1)
+    margin = np.diff(sure[:, -2:])[:, 0]
     margin[drawn] = -1  # so that they come first
     rows = np.sort(np.argsort(margin, kind="stable")[:count])
     return rows, np.where(margin[rows] < 0, "random", "least sure").tolist()
