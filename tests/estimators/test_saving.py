@@ -204,7 +204,7 @@ def test_notes_travel_with_the_model(clf, tmp_path):
 
 def test_a_file_from_a_newer_version_is_refused_with_the_way_out(folder):
     rewrite(folder, lambda index: index.update(version=3, giw="9.0"))
-    with pytest.raises(ValueError, match=r"written by giw 9.0 in format 3.*upgrade giw"):
+    with pytest.raises(ValueError, match=r"written by giw '9.0' in format 3.*upgrade giw"):
         giw.load(folder)
 
 
@@ -244,12 +244,14 @@ def test_an_edited_index_is_noticed(folder):
         (lambda i: i["files"].update({"more": {"bytes": 1}}), "more is missing"),
         (lambda i: i.pop("files"), "save it again"),
         (lambda i: i.update(format="other"), "does not describe a giw model"),
+        (lambda i: i.update(version="a\nb", giw="c\nd"), "fit the model again"),
     ],
 )
 def test_a_forged_index_is_refused_before_anything_is_built(folder, change, message):
     rewrite(folder, change)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as told:
         giw.load(folder)
+    assert "\n" not in str(told.value)
 
 
 def with_sizes(model, **sizes):
@@ -322,6 +324,11 @@ def test_only_fitted_estimators_of_ours_are_saved(tmp_path):
 def test_scikit_learns_estimators_come_back(model):
     again = from_skops(to_skops(model.fit(X, Y), "m"), "m")
     assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_equal_estimators_are_equal_bytes():
+    one, other = (to_skops(RandomForestClassifier(3, random_state=0).fit(X, Y), "m") for _ in "ab")
+    assert one == other
 
 
 class Stranger(BaseEstimator):

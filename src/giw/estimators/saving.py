@@ -8,11 +8,12 @@ a file asks for. Checksums tell accidents and careless edits; they are no signat
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,21 @@ def save(
     return _write_folder(Path(path), {**files, INDEX: text.encode()})
 
 
+def exchanged(estimator: Any, by: Callable[[Any], Any]) -> Any:
+    """A shallow copy in which attributes, and items of their containers, went through ``by``."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: walk(item) for name, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(map(walk, value))
+        return by(value)
+
+    made = copy.copy(estimator)
+    vars(made).update(walk(vars(estimator)))
+    return made
+
+
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     """Read an estimator that ``save`` has written.
 
@@ -157,11 +173,12 @@ def _read_index(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder / INDEX} is truncated or damaged; save it again") from None
     if not isinstance(index, dict) or index.get("format") != FORMAT:
         raise ValueError(f"{folder / INDEX} does not describe a giw model")
-    if index.get("version") != VERSION:
-        newer = isinstance(index.get("version"), int) and index["version"] > VERSION
+    version = index.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
         raise ValueError(
-            f"{folder} was written by giw {index.get('giw')} in format {index.get('version')}, and "
-            f"giw {__version__} reads format {VERSION}: "
+            f"{folder} was written by giw {index.get('giw')!r} in format {version!r}, and giw "
+            f"{__version__} reads format {VERSION}: "
             + ("upgrade giw" if newer else "fit the model again and save it")
         )
     if index.get("sha256") != _index_checksum(index):

@@ -6,10 +6,12 @@ outside their array would be followed; here every node is checked.
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
 from math import prod
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ def to_skops(estimator: Any, name: str) -> bytes:
     import skops.io
 
     try:
-        content: bytes = skops.io.dumps(estimator)
+        content = _numbered(skops.io.dumps(estimator))
     except Exception as error:  # in any way that foreign objects may fail
         raise ValueError(
             f"{name} cannot be saved without pickle: {' '.join(str(error).split())[:200]}"
@@ -47,6 +49,30 @@ def to_skops(estimator: Any, name: str) -> bytes:
     _check_types(content, name)
     _check_trees(estimator, name)
     return content
+
+
+def _numbered(content: bytes) -> bytes:
+    """The same with objects in the order of their numbers and no times: equal estimators are equal.
+
+    skops numbers them by where they lie in memory.
+    """
+    numbers: dict[int, int] = {}
+    files: dict[str, str] = {}
+
+    def renamed(node: dict[str, Any]) -> dict[str, Any]:
+        for key, value in node.items():
+            if key == "__id__" and isinstance(value, int):
+                node[key] = numbers.setdefault(value, len(numbers) + 1)
+            elif key == "file" and isinstance(value, str):
+                node[key] = files.setdefault(value, f"{len(files)}{PurePath(value).suffix}")
+        return node
+
+    with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(made := BytesIO(), "w") as new:
+        schema = json.loads(old.read("schema.json"), object_hook=renamed)
+        for name, number in files.items():
+            new.writestr(zipfile.ZipInfo(number), old.read(name))
+        new.writestr(zipfile.ZipInfo("schema.json"), json.dumps(schema))
+    return made.getvalue()
 
 
 def from_skops(content: bytes, name: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from math import prod
@@ -143,6 +142,8 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
     (20,)
     """
 
+    _set_apart, _put_back = set_apart, put_back
+
     def __init__(
         self,
         module: nn.Module | None = None,
@@ -240,25 +241,16 @@ class GIWClassifier(SavesToFolder, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         x = as_net_input(self, X, "X", like=self._point_shape)
         points = standardised(x, self._center, self._spread, "X")
-        device = next(self.module_.parameters()).device
+        share, device = self.net_share_, next(self.module_.parameters()).device
         with threads_for(self.module_, device):
             points = points.to(device)
-            parts = [
-                self.net_share_[name] * logits_of(net, points).softmax(1)
-                for name, net in self.nets_.items()
-            ]
+            parts = [share[k] * logits_of(net, points).softmax(1) for k, net in self.nets_.items()]
         return torch.stack(parts).sum(0).cpu().numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each point."""
         check_is_fitted(self, "module_")
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def _set_apart(self) -> tuple[Any, dict[str, bytes]]:
-        return set_apart(self)
-
-    def _put_back(self, files: Mapping[str, bytes], module: Any, folder: str) -> Any:
-        return put_back(self, files, module, folder)
 
     def _config(self) -> TrainingConfig:
         check_count(self.n_folds, "n_folds", least=2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from giw.estimators.saving import exchanged
 from giw.nets.models import KINDS
 
 
@@ -31,22 +32,19 @@ def set_apart(estimator: Any) -> tuple[Any, dict[str, bytes]]:
     held: dict[int, Held] = {}
 
     def hold(value: Any) -> Any:
-        if isinstance(value, torch.device):
-            return str(value)
-        if id(value) in held or not isinstance(value, Tensor | nn.Module):
-            return held.get(id(value), value)
-        key = str(len(held))
-        made, state = Held(key), {"": value}
-        if isinstance(value, nn.Module):
-            state = value.state_dict()
-            sizes: Any = value.sizes if type(value) in KINDS.values() else {}
-            made = Held(key, type(value).__qualname__, sizes, value.training)
-        for name, tensor in dict[str, Any](state).items():
-            arrays[f"{key}/{name}"] = tensor.detach().cpu().contiguous().clone()
-        held[id(value)] = made
-        return made
+        if isinstance(value, Tensor | nn.Module) and id(value) not in held:
+            held[id(value)] = _held(value, str(len(held)), arrays)
+        return held.get(id(value), str(value) if isinstance(value, torch.device) else value)
 
-    return _exchanged(estimator, hold), {"net.safetensors": save(arrays)}
+    return exchanged(estimator, hold), {"net.safetensors": save(arrays)}
+
+
+def _held(value: Any, key: str, arrays: dict[str, Tensor]) -> Held:
+    is_net = isinstance(value, nn.Module)
+    for name, tensor in (value.state_dict() if is_net else {"": value}).items():
+        arrays[f"{key}/{name}"] = tensor.detach().cpu().contiguous().clone()
+    sizes = value.sizes if type(value) in KINDS.values() else {}
+    return Held(key, type(value).__qualname__, sizes, value.training) if is_net else Held(key)
 
 
 def put_back(estimator: Any, files: Mapping[str, bytes], module: Any, folder: str) -> Any:
@@ -56,20 +54,18 @@ def put_back(estimator: Any, files: Mapping[str, bytes], module: Any, folder: st
     arrays, made = load(files["net"]), {}
 
     def give(value: Any) -> Any:
-        if not isinstance(value, Held):
-            return value
-        if value.key not in made:
+        if isinstance(value, Held) and value.key not in made:
             prefix = f"{value.key}/"
             state = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
             made[value.key] = _net(value, state, module, folder) if value.net else state[""]
-        return made[value.key]
+        return made[value.key] if isinstance(value, Held) else value
 
-    return _exchanged(estimator, give)
+    return exchanged(estimator, give)
 
 
-def _net(held: Held, state: dict[str, Tensor], module: Any, folder: str) -> nn.Module:
-    kinds = {kind.__qualname__: kind for kind in KINDS.values()}
+def _net(held: Held, state: dict[str, Tensor], module: Any, folder: str) -> Any:
     if held.sizes:
+        kinds = {kind.__qualname__: kind for kind in KINDS.values()}
         with torch.device("meta"):  # whatever sizes a file claims, no memory is taken for them
             net = kinds[held.net](**held.sizes)
     elif module is None:
@@ -86,20 +82,4 @@ def _net(held: Held, state: dict[str, Tensor], module: Any, folder: str) -> nn.M
             f"the parameters in {folder} do not fit {type(net).__name__}: "
             f"{' '.join(str(error).split())}"
         ) from None
-    trained: nn.Module = net.train(held.training)
-    return trained
-
-
-def _exchanged(estimator: Any, by: Callable[[Any], Any]) -> Any:
-    """A shallow copy in which attributes, and items of their containers, went through ``by``."""
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: walk(item) for name, item in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(map(walk, value))
-        return by(value)
-
-    made = copy.copy(estimator)
-    vars(made).update(walk(vars(estimator)))
-    return made
+    return net.train(held.training)
