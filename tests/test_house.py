@@ -20,7 +20,7 @@ MOST = {
     "root": 585,
     "cli": 1_731,
     "support": 890,
-    "estimators": 2_685,
+    "estimators": 2_565,
     "judging": 735,
     "diagnosis": 2_671,
     "pages": 765,

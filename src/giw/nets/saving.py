@@ -78,8 +78,6 @@ def _net(held: Held, state: dict[str, Tensor], module: Any, folder: str) -> Any:
     try:
         net.load_state_dict(state, assign=True)
     except RuntimeError as error:
-        raise ValueError(
-            f"the parameters in {folder} do not fit {type(net).__name__}: "
-            f"{' '.join(str(error).split())}"
-        ) from None
+        said = f"{type(net).__name__}: {' '.join(str(error).split())}"
+        raise ValueError(f"the parameters in {folder} do not fit {said}") from None
     return net.train(held.training)
