@@ -23,7 +23,7 @@ MOST = {
     "estimators": 2_565,
     "judging": 735,
     "diagnosis": 2_671,
-    "pages": 765,
+    "pages": 752,
     "paper": 3_400,
     "nets": 4_607,
     "objective": 843,

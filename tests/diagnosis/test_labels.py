@@ -195,13 +195,6 @@ def test_a_row_never_votes_for_itself():
     assert 0.35 < right < 0.65
 
 
-def test_probabilities_add_up_to_one():
-    train, val, _ = cross_fit(Z, TRUE, Z_VAL, classes=3, generator=generator())
-    assert_allclose(train.sum(axis=1), 1)
-    assert_allclose(val.sum(axis=2), 1)
-    assert not train[:, 2].any()  # a class that only validation has
-
-
 def test_labels_that_features_decide_are_no_shift_of_labels():
     """Few different rows: each model is less sure of those that it lacks, and so of its own fold.
 

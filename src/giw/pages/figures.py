@@ -6,7 +6,6 @@ Every figure can be saved as SVG and PNG with :func:`save`, and stands in a repo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 from giw.pages.style import INK, LINE, Style
 from giw.writing import write_whole
 
-SIZE = (5.6, 3.7)  # inches, and points: small against the letters, which a phone shrinks
-FONT = 12.0
+FONT = 12.0  # points: large against the figure, which a phone shrinks
 
 
 def draw_curve(
@@ -78,23 +76,13 @@ def svg_bytes(figure: Figure) -> bytes:
     return out.getvalue()
 
 
-def new_figure(height: float = SIZE[1]) -> tuple[Figure, Axes]:
-    """An empty figure in the house look."""
-    figure = Figure(figsize=(SIZE[0], height), layout="constrained")
+def new_figure(height: float = 3.7) -> tuple[Figure, Axes]:
+    """An empty figure of this height in inches, in the house look."""
+    figure = Figure(figsize=(5.6, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     dress(axes)
     return figure, axes
-
-
-def name(axes: Axes, drawn: Any, names: Sequence[str]) -> None:
-    """A legend above the axes, in plain letters."""
-    legend = axes.legend(
-        drawn, names, frameon=False, fontsize=FONT - 1, labelcolor=INK,
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=len(names),
-    )  # fmt: skip
-    for text in legend.get_texts():
-        text.set_parse_math(False)
 
 
 def dress(axes: Axes, size: float = FONT) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -109,14 +109,14 @@ class Page:
 
 def render_page(page: Page) -> str:
     """The page as one string of HTML."""
-    pictures = [picture for section in page.sections for picture in section.pictures]
-    drawn = {
-        id(p): inline_svg(p.svg, alt=p.alt, prefix=f"fig{i}-")
-        for i, p in enumerate(pictures, start=1)
-    }
+    number = count(1)
+
+    def drawn(picture: Picture) -> Markup:
+        return inline_svg(picture.svg, alt=picture.alt, prefix=f"fig{next(number)}-")
+
     numbered = enumerate(page.sections, start=1)
     parts = [(part, list(of_part)) for part, of_part in groupby(numbered, lambda s: s[1].part)]
-    return render("page.html", page=page, parts=parts, drawn=lambda picture: drawn[id(picture)])
+    return render("page.html", page=page, parts=parts, drawn=drawn)
 
 
 def render(name: str, **values: Any) -> str:
