@@ -74,6 +74,19 @@ def test_half_of_the_rows_are_those_that_a_model_is_least_sure_of(tables, tmp_pa
     assert set(sides.get_group("least sure")) == {"Lima"} < set(sides.get_group("random"))
 
 
+def test_of_numbers_all_rows_are_random(tables, tmp_path):
+    train, pool = tables
+    val = tmp_path / "val.csv"
+    for path in (train, val):
+        frame = pd.read_csv(path).assign(day="2024-01-31")
+        frame.assign(y=frame["x"] / 3).to_csv(path, index=False)
+    result = run(
+        "label-next", train, pool, "-l", "y", "-n", 9, "--val", val, "-o", tmp_path / "a.csv"
+    )
+    assert result.exit_code == 0, result.output
+    assert set(pd.read_csv(tmp_path / "a.csv")["chosen"]) == {"random"}
+
+
 def test_a_file_that_is_there_is_not_replaced(tables):
     train, pool = tables
     result = run("label-next", train, pool, "-l", "y", "-o", pool)

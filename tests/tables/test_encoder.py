@@ -449,17 +449,3 @@ def test_through_json_the_encoder_does_the_same(rows):
     assert again.feature_names_ == encoder.feature_names_
     assert_array_equal(again.transform(table), encoder.transform(table))
     assert_array_equal(again.level_counts(table), encoder.level_counts(table))
-
-
-def test_an_encoder_of_version_0_1_0_gives_the_numbers_of_its_day():
-    saved = {
-        "columns": [
-            {"name": "age", "fill": 30.0, "indicator": False},
-            {"name": "town", "categories": ["a", "b"], "rare": ["r"]},
-        ],
-        "left_out": ["id"],
-    }
-    table = Table({"age": np.array([1e12, np.nan]), "town": text("r", "c")})
-    assert_array_equal(
-        Encoder.from_dict(saved).transform(table), [[1e12, 0, 0, 1, 0, 0], [30, 0, 0, 0, 0, 1]]
-    )

@@ -95,7 +95,7 @@ def _outlook(
     model = giw.ReweightedClassifier(random_state=seed)
     found = expected_gain(model, X, y, X_val, y_val, many, random_state=seed)
     if found is None:
-        return f"{val.source} has {len(y_val)} rows; {FEWEST} tell what more gain.", {}, None
+        return f"What more gain is told of classes, from {FEWEST} rows of --val on.", {}, None
     gain, (low, high) = found
     risk = giw.select(model.fit(X, y, X_val=X_val, y_val=y_val)).risks["stack"]
     wide = giw.labels_needed(risk, 2 * KNOWN)

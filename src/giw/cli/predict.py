@@ -100,7 +100,7 @@ def reference_of(estimator: Any, model: Path) -> Any:
     """The rows that a saved model keeps."""
     if getattr(estimator, "reference_", None) is None:
         raise ValueError(
-            f"{model} keeps no rows to compare with: version 0.1 saved it; run giw fit again"
+            f"{model} keeps no rows to compare with: it saw no validation data; run giw fit again"
         )
     return estimator.reference_
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 from sklearn.base import clone
+from sklearn.utils.multiclass import type_of_target
 
 from giw.checks import as_generator
 from giw.estimators.inputs import rows_of
@@ -119,7 +120,7 @@ def expected_gain(
     .. math:: b \Big(\frac1m - \frac1{m+n}\Big) = \tfrac12 \frac{n}{m + n} (A_{m/2} - A_{m/4}) .
 
     The interval is that of rows, or wider where both halves say different things: each half has
-    one fit of either size, and fits vary too. None with fewer than 16 validation rows.
+    one fit of either size, and fits vary too. None with fewer than 16 validation rows, or numbers.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def expected_gain(
         Which rows are in which quarter.
     """
     m = len(y_val)
-    if m < FEWEST:
+    if m < FEWEST or type_of_target(y_val).startswith("continuous"):
         return None
     quarter = folds_of(np.asarray(y_val), 4, as_generator(random_state))
     right = np.zeros((2, m))

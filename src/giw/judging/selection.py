@@ -104,8 +104,7 @@ def select(
         raise ValueError("models must be a list or a mapping of names to estimators, got one model")
     named = _named(models)
     X, X_val, y, y_val = both_tables(X, y, X_val, y_val)
-    groups = len(y_val) if groups_val is None else len(np.unique(groups_val))
-    folds = min(n_folds, groups)
+    folds = min(n_folds, len(y_val) if groups_val is None else len(np.unique(groups_val)))
     if folds < 2:
         raise ValueError(f"need at least two folds and two validation points, got {folds}")
     kinds = {classifies(model) for model in named.values()}

@@ -191,8 +191,6 @@ class Encoder(BaseEstimator):
     def transform(self, X: Any) -> Matrix:
         """The features in training units, (n, d), none beyond 10⁹."""
         numbers = self.numbers(X)
-        if not hasattr(self, "unit_"):  # of a model saved by version 0.1.0
-            return numbers
         # a quarter of the largest float less a quarter of the least one still is a float
         z = np.multiply(numbers, 0.25, out=numbers)
         z -= 0.25 * self.center_
@@ -243,17 +241,15 @@ class Encoder(BaseEstimator):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Encoder:
-        """Made again from :meth:`to_dict`; one of version 0.1.0 leaves numbers as they are."""
+        """Made again from :meth:`to_dict`."""
         encoder = cls()
         encoder.encoded_ = [
             CategoryColumn(**column) if "categories" in column else NumberColumn(**column)
             for column in values["columns"]
         ]
-        encoder.named_, encoder.notes_, encoder.n_samples_ = True, (), values.get("rows", 1)
-        names = [column.name for column in encoder.encoded_]
-        encoder.columns_ = values.get("order") or [*names, *values["left_out"]]
-        if "unit" in values:
-            encoder.center_, encoder.unit_ = np.array(values["center"]), np.array(values["unit"])
+        encoder.named_, encoder.notes_, encoder.n_samples_ = True, (), values["rows"]
+        encoder.columns_ = values["order"]
+        encoder.center_, encoder.unit_ = np.array(values["center"]), np.array(values["unit"])
         return encoder
 
     def _matched(self, X: Any, name: str = "X", *, strict: bool = False) -> Table:
