@@ -172,10 +172,9 @@ class Encoder(BaseEstimator):
             self.encoded_.append(NumberColumn(name, fill, gaps > 0, len(there), gaps))
             return ""
         kinds, count = np.unique(as_text(there).astype(str), return_counts=True)
-        numbers = False
-        if len(kinds) > 0.5 * len(there) and name not in self.categorical:
-            numbers = _numbers_as_text(column, name, train)
-        if len(kinds) > max(100, 0.5 * len(there)):
+        many = len(kinds) > 0.5 * len(there)  # for a category
+        numbers = many and name not in self.categorical and _numbers_as_text(column, name, train)
+        if many and len(kinds) > 100:
             if numbers:
                 return (
                     f"column {name!r} holds numbers written as text and is left out; convert "
@@ -212,11 +211,11 @@ class Encoder(BaseEstimator):
         training row has. Columns in which nearly every row has another text count as known.
         """
         table = self._matched(X)
+        place = {name: j for j, name in enumerate(self.columns_)}
         counts = np.full((len(table), len(self.columns_)), self.n_samples_)
         for column in self.encoded_:
             if column.name in table.columns:  # an empty one need not be there
-                own = column.counts(self._values(column, table))
-                counts[:, self.columns_.index(column.name)] = own
+                counts[:, place[column.name]] = column.counts(self._values(column, table))
         return counts
 
     @property

@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,7 +108,7 @@ class TableFile:
         with self._told():
             found = (_open_parquet if self._parquet else _open_csv)(path)
         self.names: list[str] = found[0]
-        twice = [name for name in self.names if self.names.count(name) > 1]
+        twice = [name for name, times in Counter(self.names).items() if times > 1]
         if twice:
             raise ValueError(f"{path} has two columns called {twice[0]!r}; rename one")
         self._kinds: dict[str, Sequence[str]] = found[1]
