@@ -544,3 +544,14 @@ def test_alike_tables_leave_the_weight_to_plain_fits_and_unlike_ones_do_not():
         for clf in (linear(least_weight=0.0).fit(X, y, X_val=Xv, y_val=v) for v in (yv, ~yv))
     ]
     assert plain[0] > 0.5 > 0.2 > plain[1]
+
+
+def test_labels_that_differ_by_case_or_blanks_are_told():
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(200, 2)), rng.normal(size=(40, 2))
+    y, y_val = (np.where(x[:, 0] > 0, "ja", "no") for x in (X, X_val))
+    y_val[y_val == "ja"] = "Ja"
+    with pytest.warns(UserWarning, match="y_val has the label 'Ja' and y 'ja': write them alike"):
+        giw.ReweightedClassifier(LogisticRegression(), random_state=0).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )

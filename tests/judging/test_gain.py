@@ -24,6 +24,11 @@ def test_equal_answers_still_leave_room_for_chance():
     assert low < 0 < high
 
 
+def test_an_interval_of_shares_ends_at_one():
+    assert difference(np.ones(20), np.zeros(20))[1][1] == 1.0
+    assert difference(np.zeros(20), np.ones(20))[1][0] == -1.0
+
+
 def test_numbers_get_students_interval():
     gain, (low, high) = difference([1.0, 2.0, 4.0, 5.0], [0.0, 1.0, 1.0, 2.0])
     assert gain == 2

@@ -150,3 +150,25 @@ def test_bad_input_is_named(change, words):
 def test_impossible_widths_are_refused(width):
     with pytest.raises(ValueError, match="width"):
         giw.labels_needed(risk_from_losses(np.r_[np.ones(5), np.zeros(5)]), width)
+
+
+def test_validation_rows_that_are_training_rows_are_told_wherever_a_score_is():
+    rng = np.random.default_rng(0)
+    X, y, fresh = rng.normal(size=(300, 3)), rng.integers(0, 2, 300), rng.normal(size=(40, 3))
+    said = "10 of 50 validation rows are training rows too"
+    X_val, y_val = np.r_[X[:10], fresh], rng.integers(0, 2, 50)
+    base = LogisticRegression()
+    with pytest.warns(UserWarning, match=said):
+        model = giw.ReweightedClassifier(base, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    assert any(note.startswith(said) for note in model.notes_)
+    with pytest.warns(UserWarning, match=said):
+        giw.select({"plain": base}, X, y, X_val, y_val, random_state=0)
+    (note,) = giw.estimate_risk(base.fit(X, y), X, y, X_val, y_val).notes
+    assert note.startswith(said)
+
+
+def test_rows_of_few_values_repeat_and_nothing_is_said():
+    rng = np.random.default_rng(0)
+    X, X_val = rng.integers(0, 3, (300, 2)), rng.integers(0, 3, (50, 2))
+    y, y_val = rng.integers(0, 2, 300), rng.integers(0, 2, 50)
+    assert giw.estimate_risk(LogisticRegression().fit(X, y), X, y, X_val, y_val).notes == ()

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
-from scipy.stats import binom, hypergeom, ks_2samp
+from scipy.stats import binom, ks_2samp
 
 from giw.diagnosis.findings import FACTS, Bools, Finding
+from giw.estimators.inputs import repeated_rows
 from giw.tables.encoder import as_text
 from giw.tables.table import Column, Table, is_number, missing_in
 
@@ -253,12 +254,8 @@ def _duplicates(train: Table, val: Table, names: list[str], level: float) -> Ite
     both = {
         j: np.concatenate([t.columns[name] for t in (train, val)]) for j, name in enumerate(names)
     }
-    keys = pd.util.hash_pandas_object(pd.DataFrame(both), index=False).to_numpy()
-    old, new = np.split(keys, [len(train)])
-    also, n, m = np.isin(new, old), len(train), len(val)
-    # where few values differ rows repeat by nature, and training rows have copies of each other
-    twins, k = int(pd.Series(old).duplicated(keep=False).sum()), int(also.sum())
-    p_value = float(hypergeom.sf(k - 1, n + m, k + twins, m))  # Fisher's exact test
-    if k and p_value < level:
+    rows, n = pd.DataFrame(both), len(train)
+    also, p_value = repeated_rows(rows[:n], rows[n:])
+    if p_value < level:
         text = "… are training rows too (all columns are equal): they say nothing of new rows"
         yield _of_rows("duplicates", None, text, also, p_value)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from giw.checks import as_labels, columns_in_order, refuse_many_classes, to_numpy, valid_text
+from giw.checks import (
+    as_labels,
+    callers_level,
+    columns_in_order,
+    refuse_many_classes,
+    to_numpy,
+    valid_text,
+)
 from giw.support import SupportSplit, SupportSplitter
 from giw.tables import Encoder
 
@@ -90,6 +99,34 @@ def row_hashes(X: Any) -> NDArray[np.uint64]:
     except UnicodeEncodeError:  # a lone surrogate
         frame = frame.map(lambda value: str(value).encode("utf-8", "replace").decode())
     return np.sort(pd.util.hash_pandas_object(frame, index=False).to_numpy())
+
+
+def repeated_rows(old: Any, new: Any) -> tuple[NDArray[np.bool_], float]:
+    """Which rows of the second table are in the first too, and how likely chance finds so many.
+
+    Where few values differ rows repeat by nature, and rows of the first table have copies of each
+    other as often; by Fisher's exact test.
+    """
+    import pandas as pd
+
+    first, second = (
+        pd.util.hash_pandas_object(pd.DataFrame(rows), index=False).to_numpy()
+        for rows in (old, new)
+    )
+    also, twins = np.isin(second, first), int(pd.Series(first).duplicated(keep=False).sum())
+    k, n, m = int(also.sum()), len(first), len(second)
+    return also, float(hypergeom.sf(k - 1, n + m, k + twins, m))
+
+
+def said_of_copies(z: Vector, z_val: Vector) -> str:
+    """What to say of validation rows that are training rows too; nothing where chance made them."""
+    also, p_value = repeated_rows(z, z_val)
+    if p_value >= 0.01:
+        return ""
+    return (
+        f"{also.sum()} of {len(also)} validation rows are training rows too (all features are "
+        "equal): scores on them are too good; take them out of either table"
+    )
 
 
 @dataclass(frozen=True)
@@ -318,6 +355,12 @@ def joint_classes(
             f"{_first(classes)!r}"
         )
     refuse_many_classes(both, len(classes))
+    if isinstance(first, text):
+        alike = {str(label).strip().casefold(): label for label in np.unique(y).tolist()}
+        for label in sorted(set(np.unique(y_val).tolist()) - set(alike.values())):
+            if (other := alike.get(str(label).strip().casefold())) is not None:
+                told = f"y_val has the label {label!r} and y {other!r}: write them alike"
+                warnings.warn(f"{told} if they mean the same", stacklevel=callers_level())
     codes = codes.reshape(-1).astype(np.int64)
     return classes, codes[: len(y)], codes[len(y) :]
 

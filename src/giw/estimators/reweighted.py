@@ -53,6 +53,7 @@ from giw.estimators.inputs import (
     row_hashes,
     row_weights,
     rows_of,
+    said_of_copies,
     stacked,
 )
 from giw.estimators.limits import KnowsLimits, Reference
@@ -174,6 +175,8 @@ class Reweighted(MetaEstimatorMixin, KnowsLimits, SavesToFolder, BaseEstimator):
             )  # fmt: skip
             self._say_split(encoded)
             self._say_units(base, encoded)
+            if copies := said_of_copies(encoded.z, encoded.z_target[:m]):
+                self._warn(copies)
             data = self._tables(base, X, y, rows_of(target, np.arange(m)), y_val, encoded,
                                 _mean_one(weight), _mean_one(weight_val)[:m])  # fmt: skip
             candidates = self._candidates(m, unlabelled=m < len(target))

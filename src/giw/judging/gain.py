@@ -35,7 +35,9 @@ def difference(
     """
     apart, m = np.asarray(new, dtype=np.float64) - np.asarray(old, dtype=np.float64), len(new)
     level = 0.5 + confidence / 2
+    most = np.inf
     if np.isin(apart, (-1.0, 0.0, 1.0)).all():
+        most = 1.0  # a difference of shares
         better, worse = (apart > 0).sum() + 0.5, (apart < 0).sum() + 0.5
         middle = (better - worse) / (m + 2)
         error = np.sqrt(better + worse - (better - worse) ** 2 / (m + 2)) / (m + 2)
@@ -43,7 +45,7 @@ def difference(
     else:
         middle = apart.mean()
         half = float(t.ppf(level, m - 1) * apart.std(ddof=1) / np.sqrt(m)) if m > 1 else np.inf
-    return float(apart.mean()), (float(middle - half), float(middle + half))
+    return float(apart.mean()), (float(max(middle - half, -most)), float(min(middle + half, most)))
 
 
 @dataclass(frozen=True)

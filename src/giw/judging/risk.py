@@ -23,7 +23,13 @@ from scipy.stats import beta, norm, t
 from sklearn.base import is_classifier
 
 from giw.checks import as_labels, check_positive, warn_deprecated
-from giw.estimators.inputs import encode_and_split, row_hashes, same_columns, table_of
+from giw.estimators.inputs import (
+    encode_and_split,
+    row_hashes,
+    said_of_copies,
+    same_columns,
+    table_of,
+)
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
@@ -188,9 +194,10 @@ def estimate_risk(
     val_loss = measure(y_val, model.predict(X_val))
     found = risk_from_losses(val_loss, confidence=confidence, metric=metric)
     known = {"y": y, "y_target": y_val} if classifies(model) else {}
-    inside = encode_and_split(X, X_val, **known).inside
+    encoded = encode_and_split(X, X_val, **known)
+    inside, copies = encoded.inside, said_of_copies(encoded.z, encoded.z_target)
     return replace(
-        found, notes=notes, alpha=float(inside.mean()),
+        found, notes=notes + (copies,) * bool(copies), alpha=float(inside.mean()),
         inside_estimate=float(val_loss[inside].mean()) if inside.any() else None,
         outside_estimate=float(val_loss[~inside].mean()) if not inside.all() else None,
     )  # fmt: skip

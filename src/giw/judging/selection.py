@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from giw.checks import as_generator, check_count
+from giw.checks import as_generator, callers_level, check_count
 from giw.estimators.fitting import fit_weighted, last_step
-from giw.estimators.inputs import check_estimator_instance, encode_and_split, rows_of, table_of
+from giw.estimators.inputs import (
+    check_estimator_instance,
+    encode_and_split,
+    rows_of,
+    said_of_copies,
+    table_of,
+)
 from giw.estimators.reweighted import Reweighted
 from giw.estimators.stack import folds_of
 from giw.judging.risk import (
@@ -28,6 +34,7 @@ from giw.judging.risk import (
     risk_from_losses,
 )
 from giw.support import nearest
+from giw.tables import Encoder
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +114,9 @@ def select(
     folds = min(n_folds, len(y_val) if groups_val is None else len(np.unique(groups_val)))
     if folds < 2:
         raise ValueError(f"need at least two folds and two validation points, got {folds}")
+    encoder = Encoder().fit(X, X_val)
+    if copies := said_of_copies(encoder.transform(X), encoder.transform(X_val)):
+        warnings.warn(copies, UserWarning, stacklevel=callers_level())
     kinds = {classifies(model) for model in named.values()}
     if loss is None and len(kinds) > 1:
         raise ValueError(
