@@ -74,13 +74,13 @@ def test_values_missing_only_in_validation_get_an_indicator_and_the_training_med
     assert_array_equal(encoder.numbers(val), [[100, 0], [2, 1]])
 
 
-def test_rare_categories_share_a_feature():
+def test_rare_and_new_categories_share_a_feature():
     values = ["a", "b"] * 3 + ["r1", "r2"]
     encoder = Encoder(max_categories=2).fit(Table({"c": text(*values)}))
 
     rows = encoder.numbers(Table({"c": text("r1", "r2", "a", "new")}))
     assert [encoder.feature_names_[j] for j in rows.argmax(axis=1)] == [
-        "c=(rare)", "c=(rare)", "c=a", "c=(unseen)"
+        "c=(rare)", "c=(rare)", "c=a", "c=(rare)"
     ]  # fmt: skip
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from giw.checks import as_labels, refuse_many_classes
 from giw.diagnosis.facts import facts
 from giw.diagnosis.findings import UNSEEN, Finding, Floats, Ints, some
+from giw.support.scores import MANY_VALUES
 from giw.tables import Encoder, Table, as_table
 from giw.tables.encoder import as_text
 
@@ -130,13 +132,15 @@ def _names(groups: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def _known(train: Table, val: Table, labels: list[Any], groups: list[Any]) -> tuple[Finding, ...]:
-    """Facts of all rows; rows of a group are alike, so that chance is asked of one of each."""
+    """Facts of all rows; rows of a group are alike, and copies: chance is asked of one of each."""
+    sides = zip((train, val), groups, strict=True)
+    one, one_val = (once(_keys(t) if of is None else of) for t, of in sides)
+    if len(one) < len(train) and groups[0] is None:  # facts of validation rows stay the same
+        train, y = rows_of(train, one), labels[0]
+        labels, one = [y if y is None else y[one], labels[1]], np.arange(len(one))
     known = facts(train, val, *labels)
-    if all(of is None for of in groups):
+    if (len(one), len(one_val)) == (len(train), len(val)):
         return known
-    one, one_val = (
-        slice(None) if of is None else np.sort(np.unique(of, return_index=True)[1]) for of in groups
-    )
     y, y_val = (y if y is None else y[rows] for y, rows in zip(labels, (one, one_val), strict=True))
     few = facts(rows_of(train, one), rows_of(val, one_val), y, y_val)
     same = {(fact.kind, fact.column): fact for fact in few}
@@ -148,6 +152,19 @@ def _known(train: Table, val: Table, labels: list[Any], groups: list[Any]) -> tu
         if fact.found or fact.kind in UNSEEN:
             told.append(fact)
     return tuple(sorted(told, key=lambda fact: not fact.found))
+
+
+def once(keys: NDArray[Any]) -> Ints:
+    """The first row of each key, in order."""
+    return np.sort(np.unique(keys, return_index=True)[1])
+
+
+def _keys(table: Table) -> NDArray[Any]:
+    """The same for equal rows, (n,); another for each where rows repeat by nature."""
+    frame = pd.DataFrame(dict(enumerate(table.columns.values())))
+    if frame.empty or frame.nunique().max() <= MANY_VALUES:
+        return np.arange(len(table))
+    return pd.util.hash_pandas_object(frame, index=False).to_numpy()
 
 
 def _comparable(train: Table, val: Table, known: Sequence[Finding]) -> tuple[Table, Table]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from giw.checks import as_generator
 from giw.diagnosis.columns import compare_columns
-from giw.diagnosis.data import Data, Side, encoded_together, read
+from giw.diagnosis.data import Data, Side, encoded_together, once, read
 from giw.diagnosis.findings import FEWEST, Finding, Ints, answered, holm
 from giw.diagnosis.labels import ask_of_labels
 from giw.diagnosis.outside import explain_outside
@@ -127,8 +127,8 @@ def diagnose(
 
     step(STEPS[2])
     # a copy is no new evidence, and a model that has seen one is not surprised by the other
-    once = _once(train)
-    few, asked = train.at(once[:4_000]), _once(val)[:4_000]
+    first, first_val = _without_copies(train), _without_copies(val)
+    few, asked = train.at(first[:4_000]), first_val[:4_000]
     asked_val, rest = val.at(asked), ~sure[asked]
     z, z_val, columns = encoded_together(few.table, asked_val.table)
     single = None
@@ -140,8 +140,10 @@ def diagnose(
     prior = None
     if train.y is not None and val.y is not None:
         counts, c = data.counts, len(data.classes)
-        if groups is not None or groups_val is not None:  # one row of each group
-            counts = np.stack([np.bincount(y, minlength=c) for y in (train.y, val.y)])
+        alone = (len(first), len(first_val)) == (len(train), len(val))
+        if groups is not None or groups_val is not None or not alone:  # one row of each
+            sides = train.y[first], val.y[first_val]
+            counts = np.stack([np.bincount(y, minlength=c) for y in sides])
         there = np.unique(train.y)
         prior = class_count_test(counts[0, there], counts[1, there], generator)
     tests.append(prior)
@@ -215,7 +217,7 @@ def diagnose(
         split=split,
         val_rows=tuple(val.row.tolist()),
         sizes=sizes,
-        notes=(*data.notes, *_notes(data, sizes, len(train) - len(once))),
+        notes=(*data.notes, *_notes(data, sizes, len(train) - len(first))),
     )  # fmt: skip
 
 
@@ -227,11 +229,9 @@ def _sample(side: Side, most: int, generator: np.random.Generator) -> Ints:
     return rows[:most]
 
 
-def _once(side: Side) -> Ints:
+def _without_copies(side: Side) -> Ints:
     """The rows without copies of earlier ones; all of them where rows repeat by nature."""
-    if rows_repeat_by_nature(side.z):
-        return np.arange(len(side))
-    return np.sort(np.unique(row_key(side.z), return_index=True)[1])
+    return once(np.arange(len(side)) if rows_repeat_by_nature(side.z) else row_key(side.z))
 
 
 def _by_group(val: Side, splitter: SupportSplitter, most: int) -> tuple[GroupResult, ...]:

@@ -53,10 +53,10 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Text: one feature per known category, one for rare ones, missing ones and unseen ones.
+    """Text: one feature per known category, one for missing ones, one for rare and unseen ones.
 
-    "(unseen)" is zero throughout training. A validation row that has it differs from all training
-    rows there, which is what it should do.
+    Where there are rare categories a new one is no news: it counts as one of them. Elsewhere
+    "(unseen)" is zero throughout training, so that a row that has it differs from all of these.
     """
 
     name: str
@@ -67,14 +67,15 @@ class CategoryColumn:
 
     def features(self) -> list[str]:
         """Names of the features it becomes."""
-        kinds = [*self.categories, *([RARE] if self.rare else []), MISSING, UNSEEN]
+        kinds = [*self.categories, *([RARE, MISSING] if self.rare else [MISSING, UNSEEN])]
         return [f"{self.name}={kind}" for kind in kinds]
 
     def encode(self, column: Column) -> Matrix:
-        """The features, (n, number of categories + 2 or 3)."""
-        width = len(self.features())
-        code = np.minimum(self._codes(column), width - 3)  # the rare ones share the last
-        return np.eye(width)[code]
+        """The features, (n, number of categories + 2)."""
+        code, known = self._codes(column), len(self.categories)
+        if self.rare:  # the last but one of the features is theirs, the last for missing ones
+            code = np.select([code == -1, code == -2], [known, known + 1], code.clip(max=known))
+        return np.eye(known + 2)[code]
 
     def counts(self, column: Column) -> NDArray[np.int64]:
         """Training rows that have the same category as each row here, (n,)."""
@@ -189,9 +190,8 @@ class Encoder(BaseEstimator):
 
     def transform(self, X: Any) -> Matrix:
         """The features in training units, (n, d), none beyond 10⁹."""
-        numbers = self.numbers(X)
-        # a quarter of the largest float less a quarter of the least one still is a float
-        z = np.multiply(numbers, 0.25, out=numbers)
+        z = self.numbers(X)
+        z *= 0.25  # a quarter of the largest float less a quarter of the least one still is a float
         z -= 0.25 * self.center_
         with np.errstate(over="ignore"):
             z /= 0.25 * self.unit_
