@@ -32,5 +32,7 @@ def test_copies_of_rows_are_counted_once():
     some = pd.concat([X[1000:1020]] * 5), np.tile(y[1000:1020], 5)
     once = giw.diagnose(X[:1000], y[:1000], X[1000:1020], y[1000:1020], random_state=0)
     often = giw.diagnose(X[:1000], y[:1000], *some, random_state=0)
-    p_value = [next(f.p_value for f in d.findings if f.kind == "class prior") for d in (once, often)]
+    p_value = [
+        next(f.p_value for f in d.findings if f.kind == "class prior") for d in (once, often)
+    ]
     assert p_value[1] == pytest.approx(p_value[0], abs=0.05)
