@@ -142,8 +142,8 @@ def diagnose(
         counts, c = data.counts, len(data.classes)
         alone = (len(first), len(first_val)) == (len(train), len(val))
         if groups is not None or groups_val is not None or not alone:  # one row of each
-            sides = train.y[first], val.y[first_val]
-            counts = np.stack([np.bincount(y, minlength=c) for y in sides])
+            own = train.y[first], val.y[first_val]
+            counts = np.stack([np.bincount(y, minlength=c) for y in own])
         there = np.unique(train.y)
         prior = class_count_test(counts[0, there], counts[1, there], generator)
     tests.append(prior)
