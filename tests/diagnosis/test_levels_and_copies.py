@@ -36,3 +36,12 @@ def test_copies_of_rows_are_counted_once():
         next(f.p_value for f in d.findings if f.kind == "class prior") for d in (once, often)
     ]
     assert p_value[1] == pytest.approx(p_value[0], abs=0.05)
+
+
+def test_rows_that_repeat_in_training_as_often_are_no_copies_of_it():
+    """One row in three of either table has a twin among two thousand."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"hour": rng.integers(0, 24, 2_150), "day": rng.integers(0, 120, 2_150)})
+    y = rng.integers(0, 2, 2_150)
+    found = giw.diagnose(X[:2000], y[:2000], X[2000:], y[2000:], random_state=0)
+    assert "duplicates" not in {f.kind for f in found.findings if f.found}

@@ -133,16 +133,16 @@ def _names(groups: Any, n: int, name: str) -> NDArray[Any]:
 
 def _known(train: Table, val: Table, labels: list[Any], groups: list[Any]) -> tuple[Finding, ...]:
     """Facts of all rows; rows of a group are alike, and copies: chance is asked of one of each."""
-    sides = zip((train, val), groups, strict=True)
+    sides, whole = zip((train, val), groups, strict=True), train if groups[0] is None else None
     one, one_val = (once(_keys(t) if of is None else of) for t, of in sides)
     if len(one) < len(train) and groups[0] is None:  # facts of validation rows stay the same
         train, y = rows_of(train, one), labels[0]
         labels, one = [y if y is None else y[one], labels[1]], np.arange(len(one))
-    known = facts(train, val, *labels)
+    known = facts(train, val, *labels, whole=whole)
     if (len(one), len(one_val)) == (len(train), len(val)):
         return known
     y, y_val = (y if y is None else y[rows] for y, rows in zip(labels, (one, one_val), strict=True))
-    few = facts(rows_of(train, one), rows_of(val, one_val), y, y_val)
+    few = facts(rows_of(train, one), rows_of(val, one_val), y, y_val, whole=whole)
     same = {(fact.kind, fact.column): fact for fact in few}
     told = []
     for fact in known:

@@ -31,13 +31,14 @@ Labels = NDArray[Any] | None
 
 
 def facts(
-    train: Table, val: Table, y: Labels = None, y_val: Labels = None, *, level: float = 0.01
-) -> tuple[Finding, ...]:
+    train: Table, val: Table, y: Labels = None, y_val: Labels = None, *, level: float = 0.01,
+    whole: Table | None = None,
+) -> tuple[Finding, ...]:  # fmt: skip
     """Differences in kinds of values, the gravest first; those that chance explains come last.
 
     Chance finds each kind of fact in fewer than a share ``level`` of tables, over all columns. New
     categories and missing values are always told, and called what chance leads one to expect where
-    they are.
+    they are. ``whole`` has the training rows with their copies, where these are left out.
     """
     shared = [name for name in train.names if name in val.columns]
     each = level / max(len(shared), 1)
@@ -45,7 +46,7 @@ def facts(
     for name in shared:
         dates = name in train.dates, name in val.dates
         found += _of_column(name, train.columns[name], val.columns[name], each, dates)
-    found += _duplicates(train, val, shared, level)
+    found += _duplicates(train if whole is None else whole, val, shared, level)
     questions = dict.fromkeys(("newly missing", "constant"), len(shared)) | {"new class": 1}
     questions["new category"] = sum(train.columns[name].dtype == object for name in shared)
     found = [replace(f, found=f.p_value * questions.get(f.kind, 0) <= level) for f in found]
