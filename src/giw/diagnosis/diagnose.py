@@ -162,6 +162,8 @@ def diagnose(
     tests.append(of_labels.test)
     done = [test for test in tests if test is not None]
     shifts = [answered(t, p <= level) for t, p in zip(done, holm(done), strict=True)]
+    if sure.any():  # these were not asked about
+        shifts = [replace(t, text=t.text.replace("Do rows", "Do other rows")) for t in shifts]
     if few.y is not None and asked_val.y is not None and any(test.found for test in shifts):
         # which kind of shift is it?
         more, more_val = of_labels.surprise
