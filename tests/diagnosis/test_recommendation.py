@@ -170,6 +170,16 @@ def test_every_question_that_was_asked_is_evidence():
     assert told[1] == "Do class shares differ? Not shown, p = 0.5."
 
 
+def test_the_column_that_differs_most_is_named():
+    told = recommend(
+        shifts_of(BOTH_FEATURES), case=verdict_of(FEW), outside=0.0, n_outside_rows=0, column="age"
+    )
+    assert told.answer == (
+        "The features are distributed differently, most of all column 'age'; training covers them "
+        "all the same."
+    )
+
+
 def test_rows_outside_that_only_their_number_shows_are_told():
     told = advice("outside", outside=(0.0, 0.3), kinds=("outside", "covariate"))
     assert told.answer == (

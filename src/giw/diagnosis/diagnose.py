@@ -182,10 +182,22 @@ def diagnose(
     )
     verdict, estimate = which_case(judged, train.z, val.z), support_share(judged)
     low, high = estimate.interval
+    of_columns = {} if single is None else pd.Series(single, columns).groupby(level=0).min()
+    classes: tuple[tuple[str, float, float], ...] = ()
+    if val.y is not None:
+        shares = (data.counts / data.counts.sum(axis=1, keepdims=True)).tolist()
+        classes = tuple(zip(data.classes, *shares, strict=True))
+    by_column = compare_columns(
+        train.table, val.table, dict(of_columns), dict(blamed), classes,
+        None if prior is None else prior.p_value,
+    )  # fmt: skip
+    # where some rows are outside for certain, columns differ by them, and tests ask of the others
+    tested = by_column[bool(classes) :] if rest.all() else ()
+    surely = (c.column for c in tested if (c.p_value or 1.0) <= level)
     told = recommend(
         (*known, *shifts), case=verdict, outside=1 - estimate.share,
         n_outside_rows=len(outside_rows), n_new_rows=int(sure.sum()), effective_share=share,
-        label_p=of_labels.by_features,
+        label_p=of_labels.by_features, column=next(surely, ""),
     )  # fmt: skip
     if train.y is not None:
         told = replace(told, code=python_code(told.remedy, data, frame=hasattr(X, "columns")))
@@ -193,11 +205,6 @@ def diagnose(
         *data.total, len(set(data.encoder.feature_columns_)), data.train.z.shape[1],
         len(train), len(val), len(few), int(rest.sum()),
     )  # fmt: skip
-    of_columns = {} if single is None else pd.Series(single, columns).groupby(level=0).min()
-    classes: tuple[tuple[str, float, float], ...] = ()
-    if val.y is not None:
-        shares = (data.counts / data.counts.sum(axis=1, keepdims=True)).tolist()
-        classes = tuple(zip(data.classes, *shares, strict=True))
     return Diagnosis(
         findings=(*known, *shifts),
         recommendation=told,
@@ -206,10 +213,7 @@ def diagnose(
         outside_interval=(1 - high, 1 - low),
         effective_sample_size=share * data.total[0],
         effective_share=share,
-        columns=compare_columns(
-            train.table, val.table, dict(of_columns), dict(blamed), classes,
-            None if prior is None else prior.p_value,
-        ),
+        columns=by_column,
         outside_rows=outside_rows,
         outside_columns=blamed,
         suspects=of_labels.suspects,

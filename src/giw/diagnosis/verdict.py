@@ -81,12 +81,14 @@ def recommend(
     n_new_rows: int = 0,
     effective_share: float = 1.0,
     label_p: float = 1.0,
+    column: str = "",
 ) -> Recommendation:
     """Weigh the findings: what is certain first, then what training cannot show, then the rest.
 
     Coverage is claimed only if the upper bound of the share outside is below the materiality, no
     row is listed as outside and no class or category is unseen. ``n_new_rows`` of the rows listed
-    have something that training never has, which facts tell already.
+    have something that training never has, which facts tell already; ``column`` is where features
+    differ most.
     """
     repairs, news = [f for f in findings if f.to_repair], [f for f in findings if f.is_news]
     shifts, (low, high) = what_shifted(findings, label_p), case.val_outside
@@ -104,7 +106,9 @@ def recommend(
     elif outside_found:
         told.append("some validation rows lie outside the training data, none of them for certain")
     alone = covered and not told and len(shifts) == 1
-    told += ["".join(SHIFTS[kind][: 1 + alone]) for kind in shifts]
+    for kind in shifts:
+        where = f", most of all column {column!r}" if column and kind == "covariate" else ""
+        told.append(SHIFTS[kind][0] + where + SHIFTS[kind][1] * alone)
     if not told:
         certain = [f for f in findings if f.is_fact and f.found]
         told = [f"no shift was found in {counted(case.points, 'validation row')}"]
