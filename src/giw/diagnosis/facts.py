@@ -143,14 +143,17 @@ def _of_column(
         "2024-12-31" if is_date else date_format(side) if side.dtype == object else ""
         for side, is_date in zip((there, val_there), dates, strict=True)
     ]
+    # numbers in validation may be codes that training writes as text, among other words
+    mixed = (train.dtype == object) != (val.dtype == object)
+    codes = mixed and val.dtype != object and not {*there}.isdisjoint(as_text(val_there).tolist())
     if all(formats) and formats[0] != formats[1]:
         text = f"Dates in column {name!r} are written like {formats[0]} in training and like "
         yield Finding("date format", name, f"{text}{formats[1]} in validation.", aside=True)
-    elif (train.dtype == object) != (val.dtype == object) and not _same_codes(train, val):
+    elif mixed and not codes:
         words, number = ("training", "validation")[:: 1 if train.dtype == object else -1]
         text = f"{column} holds text in the {words} table and numbers in the {number} table"
         yield Finding("type", name, f"{text}, and is compared no further.", aside=True)
-    elif train.dtype == object and val.dtype != object:
+    elif codes:
         yield from _of_column(name, train, as_text(val), level, dates)
     elif len(set(there.tolist())) == 1 and (val_there != there[0]).any():
         rows = ~val_gone & (val != there[0])
@@ -175,12 +178,6 @@ def date_format(words: NDArray[Any]) -> str:
         if hits >= 0.9 * len(some) and not (example.isdigit() and not is_number(str(some[0]))):
             return example
     return ""
-
-
-def _same_codes(train: Column, val: Column) -> bool:
-    """Whether numbers in validation are codes that training writes as text, among other words."""
-    known = set(train.tolist()) - {None}
-    return train.dtype == object and not known.isdisjoint(as_text(val).tolist())
 
 
 def _of_text(name: str, train: NDArray[Any], val: Column, val_gone: Bools) -> Iterator[Finding]:

@@ -165,9 +165,8 @@ class Diagnosis:
         from giw.pages.style import BLUE, GREY, VERMILION
 
         p_value, inside = np.asarray(self.split.p_value), np.asarray(self.split.inside)
-        heights = [
-            np.histogram(p_value[side], 20, (0, 1))[0].tolist() for side in (inside, ~inside)
-        ]
+        sides = p_value[inside], p_value[~inside]
+        heights = np.stack([np.histogram(side, 20, (0, 1))[0] for side in sides], axis=1).tolist()
         page = Page(
             title=title or "Training and validation data",
             answer=self.recommendation.answer,
@@ -176,7 +175,7 @@ class Diagnosis:
         )
         return self._rendered(
             "diagnosis.html", page=page, code=next_command or self.recommendation.code,
-            heights=list(zip(*heights, strict=True)), colors=(GREY, BLUE, VERMILION), parts=PARTS,
+            heights=heights, colors=(GREY, BLUE, VERMILION), parts=PARTS,
             questions=QUESTIONS, rows_counted=COUNTED, p=_short,
         )  # fmt: skip
 
@@ -248,9 +247,8 @@ def cost_in_words(cost: Cost | None) -> list[str]:
     told = f"{cost.model} is wrong in {percent(cost.train)} of training rows that it has not seen "
     told += f"and in {percent(cost.val)} of validation rows. "
     if points > 0 and low > 0:
-        told += (
-            f"The largest part of the loss is due to {PARTS[name]}: {_points(points, low, high)}."
-        )
+        part = _points(points, low, high)
+        told += f"The largest part of the loss is due to {PARTS[name]}: {part}."
     elif cost.val > cost.train:
         told += "No part of the loss is surely above nothing."
     else:

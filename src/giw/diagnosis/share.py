@@ -27,7 +27,6 @@ from giw.judging.risk import binomial_interval
 from giw.support import SupportSplit
 from giw.support.scores import on_host
 
-FURTHER = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 CASES = {(False, False): "i", (False, True): "ii", (True, False): "iii", (True, True): "iv"}
 Bounds = tuple[float, float]
 
@@ -185,7 +184,8 @@ def which_case(
 
     now, m = bounds(1), len(p_value)
     possible = cases(now)
-    decided = (times for times in (1, *FURTHER) if len(cases(bounds(times))) == 1)
+    further = (a << k for k in range(8) for a in (2, 3))  # 2, 3, 4, 6, 8, 12 … 384
+    decided = (times for times in (1, *further) if len(cases(bounds(times))) == 1)
     needed = next((m * times for times in decided), None)
     case = possible[0] if len(possible) == 1 else "cannot tell"
     return CaseVerdict(case, possible, *now, materiality, needed, m)

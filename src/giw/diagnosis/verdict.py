@@ -126,10 +126,10 @@ def recommend(
         action += " Collect more validation rows before ruling out a shift."
     answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
     kinds += ["outside"] * outside_found
-    weighted = effective_share if remedy != "plain" else 1.0
-    steps = _next_steps({test.kind for test in findings}, case, weighted, n_outside_rows)
-    answer, kinds = f"{answer[0].upper()}{answer[1:]}.", list(dict.fromkeys(kinds))
-    return Recommendation(answer, action, tuple(steps), remedy, (*kinds, *shifts))
+    effective_share = effective_share if remedy != "plain" else 1.0
+    steps = _next_steps({test.kind for test in findings}, case, effective_share, n_outside_rows)
+    answer = f"{answer[0].upper()}{answer[1:]}."
+    return Recommendation(answer, action, tuple(steps), remedy, (*dict.fromkeys(kinds), *shifts))
 
 
 def what_shifted(
@@ -145,10 +145,9 @@ def what_shifted(
     test of labels leaves them alone, and ``label_p`` has its p-value by features alone: that is
     the remainder of the features.
     """
-    of = {test.kind: test for test in findings if not test.is_fact}
-    p_value = {kind: test.p_value for kind, test in of.items()}
+    p_value = {test.kind: test.p_value for test in findings if not test.is_fact}
     p_value["by features"] = min(label_p, p_value.get("label", 1.0))
-    found = [kind for kind in REMAINDER if kind in of and of[kind].found]
+    found = [kind for kind in REMAINDER if any(f.kind == kind and f.found for f in findings)]
     # what is left by each kind, and below what it needs another
     rest = {kind: p_value.get(REMAINDER[kind][0], 1.0) for kind in found}
     alone = {kind: p for kind, p in rest.items() if p > REMAINDER[kind][1]}
