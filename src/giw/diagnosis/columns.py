@@ -79,9 +79,8 @@ def _numbers(train: Column, val: Column, bins: int = 12) -> tuple[float, Shares]
     gone = [1 - len(some) / len(side) for some, side in zip(there, (train, val), strict=True)]
     low, high = np.quantile(np.concatenate(there), [0.01, 0.99]) if sum(map(len, there)) else (0, 1)
     inner = np.unique(np.linspace(low, high, bins + 1)[1:-1])
-    names = [f"under {short(inner[0])}"]
-    names += [f"{short(a)} to {short(b)}" for a, b in pairwise(inner)]
-    names += [f"from {short(inner[-1])}"]
+    between = [f"{short(a)} to {short(b)}" for a, b in pairwise(inner)]
+    names = [f"under {short(inner[0])}", *between, f"from {short(inner[-1])}"]
     shares = []
     for some, side in zip(there, (train, val), strict=True):
         count = np.bincount(np.searchsorted(inner, some, "right"), minlength=len(inner) + 1)

@@ -230,9 +230,7 @@ def diagnose(
 def _sample(side: Side, most: int, generator: np.random.Generator) -> Ints:
     """Rows in random order, so that any beginning of them is a sample too; one of each group."""
     rows = generator.permutation(len(side))
-    if side.group is not None:
-        rows = rows[np.sort(np.unique(side.group[rows], return_index=True)[1])]
-    return rows[:most]
+    return (rows if side.group is None else rows[once(side.group[rows])])[:most]
 
 
 def _without_copies(side: Side) -> Ints:

@@ -124,12 +124,13 @@ def recommend(
     action = " ".join([*map(_repair, _by_kind(repairs)), ACTIONS[remedy]])
     if remedy == "plain" and not covered:
         action += " Collect more validation rows before ruling out a shift."
-    answer, kinds = "; ".join(told), [fact.kind for fact in (*repairs, *news)]
-    kinds += ["outside"] * outside_found
+    kinds = [*(fact.kind for fact in (*repairs, *news)), *["outside"] * outside_found]
     effective_share = effective_share if remedy != "plain" else 1.0
     steps = _next_steps({test.kind for test in findings}, case, effective_share, n_outside_rows)
-    answer = f"{answer[0].upper()}{answer[1:]}."
-    return Recommendation(answer, action, tuple(steps), remedy, (*dict.fromkeys(kinds), *shifts))
+    told[0] = told[0][0].upper() + told[0][1:]
+    return Recommendation(
+        "; ".join(told) + ".", action, tuple(steps), remedy, (*dict.fromkeys(kinds), *shifts)
+    )
 
 
 def what_shifted(
@@ -141,9 +142,8 @@ def what_shifted(
     where classes depend on them. One kind explains everything if what it leaves alone, which is
     features within a class, labels given the features, or features, shows nothing; of several such
     kinds the one whose remainder has the largest p-value is named, that of class shares, which have
-    the fewest parameters, times ``simpler``. Where class shares differ, the
-    test of labels leaves them alone, and ``label_p`` has its p-value by features alone: that is
-    the remainder of the features.
+    the fewest parameters, times ``simpler``. Where class shares differ, the test of labels leaves
+    them alone, and ``label_p``, by features alone, is what the features leave.
     """
     p_value = {test.kind: test.p_value for test in findings if not test.is_fact}
     p_value["by features"] = min(label_p, p_value.get("label", 1.0))
