@@ -259,6 +259,11 @@ def with_sizes(model, **sizes):
     return model
 
 
+def with_net(model, name):
+    model.nets_["giw_plus"] = model.module_ = replace(model.module_, net=name, sizes={})
+    return model
+
+
 def holding(value):
     def change(model):
         model.held_ = value
@@ -278,6 +283,7 @@ def holding(value):
         (holding(partial(os.system, "true")), r"refused: .*system"),
         (holding(Path("x").unlink), "refused: .*unlink"),
         (holding(Path("x")), r"refused: pathlib\..*Path"),
+        (lambda m: with_net(m, "a\nb"), "a b, a net of your own"),
     ],
 )
 def test_a_forged_model_is_refused(folder, change, message):
@@ -364,6 +370,9 @@ def test_a_forest_does_not_vouch_for_a_tree_of_more_columns():
     forest.estimators_[1] = wide.estimators_[0]
     with pytest.raises(ValueError, match="nodes point outside"):
         from_skops(skops.dumps(forest), "m")
+    forest.estimators_ = HistGradientBoostingClassifier(max_iter=1).fit(X, Y)._predictors
+    with pytest.raises(ValueError, match="belongs to no estimator"):
+        from_skops(skops.dumps(forest), "m")
 
 
 @pytest.mark.parametrize(
@@ -376,13 +385,14 @@ def test_a_forest_does_not_vouch_for_a_tree_of_more_columns():
             passthrough=True,
         ),
         BaggingClassifier(DecisionTreeClassifier(), 3, max_features=0.6, random_state=0),
+        BaggingClassifier(make_pipeline(PolynomialFeatures(), DecisionTreeClassifier()), 2),
         GradientBoostingClassifier(n_estimators=3),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_trees_may_see_other_columns_than_those_of_the_table(model):
-    again = from_skops(to_skops(model.fit(X, Y), "m"), "m")
-    assert_array_equal(again.predict(X), model.predict(X))
+    model.fit(X, X[:, 1] * X[:, 2] > 0)  # so that the product, a later column, is used
+    assert_array_equal(from_skops(to_skops(model, "m"), "m").predict(X), model.predict(X))
 
 
 def test_damaged_bytes_are_refused():

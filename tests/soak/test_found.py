@@ -84,7 +84,15 @@ def test_arrays_in_skops_files_cannot_claim_more_than_there_is():
         for name in old.namelist():
             array = name.endswith(".npy")
             archive.writestr(name, lying_npy([2**40]) if array else old.read(name))
-    with pytest.raises(ValueError, match=r"model\.skops cannot be read"):
+    with pytest.raises(ValueError, match=r"model\.skops cannot be read .* claims shape"):
+        from_skops(buffer.getvalue(), "model.skops")
+
+
+def test_skops_files_cannot_hold_more_than_their_size():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", " " * 10**6)
+    with pytest.raises(ValueError, match=r"'schema\.json' is compressed"):
         from_skops(buffer.getvalue(), "model.skops")
 
 

@@ -138,7 +138,8 @@ def load_with_notes(
     except ImportError:
         raise
     except Exception as error:  # whatever a damaged or hostile folder makes of it
-        if isinstance(error, ValueError | OSError) and str(folder) in str(error):
+        one_line = len(str(error).splitlines()) == 1
+        if one_line and isinstance(error, ValueError | OSError) and str(folder) in str(error):
             raise
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ValueError(

@@ -148,8 +148,8 @@ def _check_trees(root: Any, name: str) -> None:
 def _trees_in(root: Any) -> Iterator[tuple[Any, int, str]]:
     """All trees that can be reached, with the features and the class of the estimators they are of.
 
-    Members of an ensemble of trees see no more features than it checks. A stack, a pipeline and
-    any other estimator may make more features of those that it sees.
+    Members of an ensemble of trees see no more features than it checks. A pipeline or any other
+    estimator may make more of those that it sees.
     """
     seen: set[tuple[int, int]] = set()
     held: list[tuple[Any, int, str]] = [(root, 0, "")]
@@ -171,9 +171,7 @@ def _trees_in(root: Any) -> Iterator[tuple[Any, int, str]]:
         else:
             state, owner = getattr(value, "__dict__", {}), type(value).__name__
             own = int(state.get("n_features_in_", width))
-            of_trees = (
-                kind.startswith(("sklearn.tree.", "sklearn.ensemble.")) and "Stack" not in owner
-            )
+            of_trees = kind.startswith(("sklearn.tree.", "sklearn.ensemble."))
             width = min(own, width or own) if of_trees else 0
             inner = state.values()
         held += [(item, width, owner) for item in inner]
