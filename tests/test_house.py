@@ -22,7 +22,7 @@ MOST = {
     "support": 890,
     "estimators": 2_610,
     "judging": 754,
-    "diagnosis": 2_690,
+    "diagnosis": 2_687,
     "pages": 752,
     "paper": 3_400,
     "nets": 4_607,
