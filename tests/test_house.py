@@ -16,7 +16,7 @@ MOST = {
     "numbers": 70,
     "inner_numbers": 262,
     "weights": 1_475,
-    "tables": 1_160,
+    "tables": 1_158,
     "root": 585,
     "cli": 1_731,
     "support": 890,

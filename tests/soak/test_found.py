@@ -141,3 +141,13 @@ def test_a_result_of_wrong_types_is_refused_where_it_is_read(part, value):
 def test_json_that_python_cannot_take_is_refused_by_name(text):
     with pytest.raises(ValueError, match=r"^r\.json cannot be read"):
         decode(text, "r.json")
+
+
+@pytest.mark.parametrize("in_batches", [True, False])
+def test_a_text_that_is_no_utf_8_in_a_parquet_file_names_the_file(tmp_path, in_batches):
+    path = tmp_path / "t.parquet"
+    towns = pd.DataFrame({"x": [1.0, 2.0, 3.0], "town": ["Roma", "Oslo", "Roma"]})
+    towns.to_parquet(path, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"Roma", b"\xd2oma"))
+    with pytest.raises(ValueError, match=r"t\.parquet is not UTF-8 text; save it as UTF-8"):
+        (sample_file if in_batches else read_table)(path)

@@ -125,16 +125,17 @@ class TableFile:
         else:
             self.kept = kept
         self._counts, first = self.names[:1] == [UNNAMED], 0.0
-        for batch in self.batches([*self._kinds, *[UNNAMED] * self._counts]):
-            for name, kinds in self._kinds.items():
-                cells = batch.column(name).cast("string").drop_null().unique()
-                if len(cells):
-                    self._kinds[name] = [k for k in kinds if KINDS[k](cells) is not None]
-            if self._counts and len(batch):
-                numbers = _numbers(batch.column(UNNAMED).cast("string"))
-                first = numbers[0] if numbers is not None and not self.total else first
-                self._counts = numbers is not None and counts_rows(numbers, first + self.total)
-            self.total += len(batch)
+        with self._told():  # damaged text is found when it is looked at
+            for batch in self.batches([*self._kinds, *[UNNAMED] * self._counts]):
+                for name, kinds in self._kinds.items():
+                    cells = batch.column(name).cast("string").drop_null().unique()
+                    if len(cells):
+                        self._kinds[name] = [k for k in kinds if KINDS[k](cells) is not None]
+                if self._counts and len(batch):
+                    numbers = _numbers(batch.column(UNNAMED).cast("string"))
+                    first = numbers[0] if numbers is not None and not self.total else first
+                    self._counts = numbers is not None and counts_rows(numbers, first + self.total)
+                self.total += len(batch)
         if self.total == 0:
             raise ValueError(f"{path} holds no rows; a table needs at least one")
 
