@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 POOL = "Rows without labels, from where the model will be used."
 VAL = "Rows of the same kind that are labelled already: they tell what more of them will gain."
-KNOWN = 0.05  # half of an interval of accuracy that most people would call known
 
 
 def label_next(
@@ -98,13 +97,14 @@ def _outlook(
         return f"What more gain is told of classes, from {FEWEST} rows of --val on.", {}, None
     gain, (low, high) = found
     risk = giw.select(model.fit(X, y, X_val=X_val, y_val=y_val)).risks["stack"]
-    wide = giw.labels_needed(risk, 2 * KNOWN)
+    known = 0.05  # half of an interval of accuracy that most people would call known
+    wide = giw.labels_needed(risk, 2 * known)
     values = {"accuracy": risk.estimate, "expected_gain": gain, "gain_interval": [low, high]}
     values["labels_for_interval"] = wide
     return (
         f"Accuracy now: {risk.estimate:.2f} on left-out rows ({risk.interval[0]:.2f} to "
         f"{risk.interval[1]:.2f}). Expected gain of {many} random labels: {gain:+.3f} ({low:+.3f} "
-        f"to {high:+.3f}). Accuracy is known to ± {KNOWN:g} "
+        f"to {high:+.3f}). Accuracy is known to ± {known:g} "
         + (f"with {wide:,} labels more." if wide else "already.")
     ), values, model  # fmt: skip
 

@@ -33,7 +33,6 @@ from giw.estimators.inputs import (
 
 Vector = NDArray[np.float64]
 Loss = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-MOST_LABELS = 10**7  # where the search for a number of labels ends
 
 
 class Summarised:
@@ -236,9 +235,9 @@ def labels_needed(risk: RiskEstimate, width: float) -> int:
         )
     width = check_positive(width, "width")
     needed = np.ceil(risk.spread * (2 * norm.ppf(0.5 + risk.confidence / 2) / width) ** 2)
-    if needed > MOST_LABELS:
+    if needed > (most := 10**7):
         raise ValueError(
-            f"more than {MOST_LABELS:,} labels are needed for a width of {width:g}; ask for a "
+            f"more than {most:,} labels are needed for a width of {width:g}; ask for a "
             "wider interval"
         )
     return max(int(needed) - risk.points, 0)

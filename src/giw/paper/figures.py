@@ -37,7 +37,6 @@ from giw.support import PUBLISHED_THRESHOLDS
 
 FONT = 11.0
 LEVEL = 0.05  # largest p-value that is called outside
-POINTS = 80  # of a curve in a panel of two inches; more would be ink and megabytes
 ORDER = [setting_name(*pair) for pair in DATASET_CASES]  # of panels
 ORDER += [*map(shift_name, SHIFTS), *PROTOCOLS]
 Scores = tuple[NDArray[np.float64], NDArray[np.bool_]]  # of validation points, and who is inside
@@ -146,7 +145,7 @@ def curve_pictures(experiment: Experiment) -> list[Picture]:
 
     def draw(axes: Axes, panel: Mapping[str, Any]) -> None:
         for method, curves in panel.items():  # (trials, epochs)
-            thin, values = max(1, experiment.epochs // POINTS), 100 * np.stack(curves)
+            thin, values = max(1, experiment.epochs // 80), 100 * np.stack(curves)
             draw_curve(axes, values, styles[method], main=method == "giw", thin=thin)
 
     found = []

@@ -15,9 +15,6 @@ from giw.support.scores import Matrix
 Array = NDArray[np.float64]
 
 LEAST = 1e-7  # kernel values below this count as none: a thousand of them do not move a score
-TOLERANCE = 1e-3  # of the gradients of points that could trade places, as in libsvm
-MOST_STEPS = 1_000_000
-ROUNDING = 1e-12
 
 
 class PublishedSplitter(SupportSplitter):
@@ -57,23 +54,27 @@ class NarrowOneClassSVM:
         return kernel
 
 
-def one_class_coefficients(kernel: csr_matrix, *, nu: float) -> Array:  # (n,)
+def one_class_coefficients(
+    kernel: csr_matrix, *, nu: float, tolerance: float = 1e-3, most_steps: int = 1_000_000
+) -> Array:  # (n,)
     """Coefficients by steps that move weight from one point to another, chosen as libsvm does.
 
-    The first guess gives a point the less weight the more others are near it.
+    The first guess gives a point the less weight the more others are near it. ``tolerance`` is of
+    the gradients of points that could trade places, as in libsvm.
     """
     sums = np.asarray(kernel.sum(axis=1)).ravel()
     total = nu * len(sums)
     level = brentq(lambda c: (c / sums).clip(max=1).sum() - total, 0, sums.max())
     a = (level / sums).clip(max=1)
     slope = kernel @ a
-    for _ in range(MOST_STEPS):
+    tiny = 1e-12
+    for _ in range(most_steps):
         source = np.where(a > 0, slope, -np.inf).argmax()
-        gain = np.where(a < 1 - ROUNDING, slope[source] - slope, 0)
-        if gain.max() < TOLERANCE:
+        gain = np.where(a < 1 - tiny, slope[source] - slope, 0)
+        if gain.max() < tolerance:
             break
         near = kernel[source].toarray()[0]
-        curvature = np.maximum(2 - 2 * near, ROUNDING)
+        curvature = np.maximum(2 - 2 * near, tiny)
         target = (gain.clip(min=0) ** 2 / curvature).argmax()
         step = min(a[source], 1 - a[target], gain[target] / curvature[target])
         a[source] -= step

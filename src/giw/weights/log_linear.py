@@ -26,7 +26,6 @@ from giw.weights.samples import Samples
 Array = NDArray[np.float64]
 LARGEST_LOG = 60.0  # of a ratio: exp(60) is further than any density ratio that can be estimated
 SELECTION_ROWS = 1_000  # a Newton fit for every fold, set of functions and ridge
-FITTING_ROWS = 30_000  # of each sample: 200 features of so many rows are 48 MB
 VANISHING = 1e-9  # odds of validation under which logistic regression is likelihood of the ratio
 
 
@@ -40,9 +39,11 @@ class LogLinearRatio(LinearRatio):
         return np.exp(value.clip(-LARGEST_LOG, LARGEST_LOG))
 
     @classmethod
-    def fitted(cls, features: Features, samples: Samples, **problem: Any) -> LogLinearRatio:
-        """By logistic regression on at most 30,000 rows of each sample, evenly spread."""
-        rows = samples.few(FITTING_ROWS)
+    def fitted(
+        cls, features: Features, samples: Samples, *, most_rows: int = 30_000, **problem: Any
+    ) -> LogLinearRatio:
+        """By logistic regression on so many rows of each sample at most, evenly spread."""
+        rows = samples.few(most_rows)  # 200 features of 30,000 are 48 MB
         phi_train, phi_val = (with_constant(features(x)) for x in (rows.train, rows.val))
         theta = logistic_coefficients(phi_train, phi_val, rows.share, **problem)
         return cls(features, theta)

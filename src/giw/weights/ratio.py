@@ -25,8 +25,6 @@ Features = Callable[[Array], Array]  # (n, d) → (n, b)
 Fit = Callable[..., Array]
 # widths tried, as multiples of the median distance: narrow ones follow details, wide ones trends
 WIDTHS = (0.25, 0.4, 0.6, 1.0, 1.5, 2.5, 5.0)
-FEWEST_EFFECTIVE = 0.05  # share of the training points below which a warning is due
-MEDIAN_ROWS = 500  # of each sample, between which the median distance is taken
 
 
 class EffectiveSampleSizeWarning(UserWarning):
@@ -63,14 +61,14 @@ def effective_sample_size(weight: Any) -> float:
     return float(w.sum() ** 2 / np.square(w).sum())
 
 
-def warn_if_few(weight: NDArray[np.float64], what: str) -> None:
-    """Explain a collapse of the weights onto few training points."""
+def warn_if_few(weight: NDArray[np.float64], what: str, fewest: float = 0.05) -> None:
+    """Explain a collapse of the weights onto less than a share of the training points."""
     n, effective = len(weight), effective_sample_size(weight)
-    if effective >= FEWEST_EFFECTIVE * n:
+    if effective >= fewest * n:
         return
     warnings.warn(
         f"{what}: the effective sample size is {effective:.1f} of {n} training points "
-        f"(under {FEWEST_EFFECTIVE:.0%}): few points carry almost all of the weight, and a "
+        f"(under {fewest:.0%}): few points carry almost all of the weight, and a "
         "weighted mean is about as noisy as a mean of that many points. The validation data "
         "lie where training data are rare or absent: look at giw.SupportSplitter for the part "
         "outside, or use a wider bandwidth, a larger ridge or a lower upper bound",
@@ -268,7 +266,7 @@ def candidate_widths(
     if not isinstance(bandwidth, str):
         return [float(bandwidth)]
     # both count the same; where nothing differs, any width says the same
-    middle = median_distance(samples.some_of_both(MEDIAN_ROWS)) or 1.0
+    middle = median_distance(samples.some_of_both(500)) or 1.0
     return [middle] if bandwidth == "median" else [factor * middle for factor in factors]
 
 
