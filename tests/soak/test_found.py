@@ -151,3 +151,18 @@ def test_a_text_that_is_no_utf_8_in_a_parquet_file_names_the_file(tmp_path, in_b
     path.write_bytes(path.read_bytes().replace(b"Roma", b"\xd2oma"))
     with pytest.raises(ValueError, match=r"t\.parquet is not UTF-8 text; save it as UTF-8"):
         (sample_file if in_batches else read_table)(path)
+
+
+def test_times_without_a_unit_name_the_file(tmp_path):
+    array = io.BytesIO()
+    np.save(array, np.arange(3).view("<m8"))
+    with pytest.raises(ValueError, match=r"t\.npz is not a whole npz file: "):
+        read_table(npz_of(tmp_path, array.getvalue()))
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_npz_file_is_stored_or_deflated_as_numpy_does(tmp_path, packed):
+    array = io.BytesIO()
+    np.save(array, np.arange(3.0))
+    with pytest.raises(ValueError, match=r"t\.npz .*numpy\.savez does not have"):
+        read_table(npz_of(tmp_path, array.getvalue(), packed))

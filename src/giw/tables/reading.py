@@ -289,7 +289,8 @@ def _read_npz(path: Path) -> Table:
             )
         array = np.atleast_1d(array)
         names = [name] if array.ndim == 1 else [f"{name}[{j}]" for j in range(array.shape[1])]
-        columns |= as_table(array, str(path), column_names=names).columns
+        with told_in_one_line(path, "whole npz"):  # times without a unit
+            columns |= as_table(array, str(path), column_names=names).columns
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{path}: all arrays need the same number of rows, got {lengths}")
@@ -300,8 +301,11 @@ def npz_arrays(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
     """Arrays of an npz file by name; only bytes that are there take memory, and no code runs."""
     arrays = {}
     with zipfile.ZipFile(file) as members:
-        for member in members.namelist():
-            content, name = members.read(member), member.removesuffix(".npy")
+        for member in members.infolist():
+            # other ways to compress may ask for gigabytes before a byte is read
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("it is compressed in a way that numpy.savez does not have")
+            content, name = members.read(member), member.filename.removesuffix(".npy")
             stream = io.BytesIO(content)
             version = npy.read_magic(stream)
             header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
