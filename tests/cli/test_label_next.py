@@ -27,8 +27,6 @@ def test_rows_are_those_of_the_pool_with_their_numbers_and_room_for_a_label(tabl
     every = pd.read_csv(pool, dtype=str, keep_default_na=False)
     told = json.loads(result.stdout)
     assert told["rows"] == written["row"].astype(int).tolist() == sorted(told["rows"])
-    assert told["random"] == 7
-    assert set(written["chosen"]) == {"random"}
     columns = [*every.columns]
     same = every.iloc[written["row"].astype(int) - 2][columns].reset_index(drop=True)
     pd.testing.assert_frame_equal(written[columns], same)
@@ -60,20 +58,6 @@ def test_what_labels_are_expected_to_gain_is_told_with_val(tables, tmp_path):
     assert low <= told["expected_gain"] <= high
 
 
-def test_half_of_the_rows_are_those_that_a_model_is_least_sure_of(tables, tmp_path):
-    """Labels of the town that training does not have are hard to tell."""
-    train, pool = tables
-    out, val = tmp_path / "next.csv", tmp_path / "val.csv"
-    pd.read_csv(val).assign(day="2024-01-31").to_csv(val, index=False)
-    result = run("label-next", train, pool, "-l", "y", "-n", 9, "--val", val, "-o", out)
-    assert "5 of them drawn at random" in result.stdout
-    written = pd.read_csv(out)
-    sides = written.groupby("chosen")["town"]
-    assert sides.size().to_dict() == {"least sure": 4, "random": 5}
-    assert written["row"].is_unique
-    assert set(sides.get_group("least sure")) == {"Lima"} < set(sides.get_group("random"))
-
-
 def test_of_numbers_all_rows_are_random(tables, tmp_path):
     train, pool = tables
     val = tmp_path / "val.csv"
@@ -84,7 +68,7 @@ def test_of_numbers_all_rows_are_random(tables, tmp_path):
         "label-next", train, pool, "-l", "y", "-n", 9, "--val", val, "-o", tmp_path / "a.csv"
     )
     assert result.exit_code == 0, result.output
-    assert set(pd.read_csv(tmp_path / "a.csv")["chosen"]) == {"random"}
+    assert len(pd.read_csv(tmp_path / "a.csv")) == 9
 
 
 def test_a_file_that_is_there_is_not_replaced(tables):
@@ -101,7 +85,6 @@ def test_a_file_that_is_there_is_not_replaced(tables):
         (("-o", "rows.txt"), "must end in .csv"),
         (("-l", "why"), "no column 'why'"),
         (("row",), "has a column 'row'"),
-        (("chosen",), "has a column 'chosen'"),
     ],
 )
 def test_mistakes_get_one_line(tables, monkeypatch, more, words):

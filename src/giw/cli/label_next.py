@@ -30,11 +30,11 @@ def label_next(
 ) -> Told:
     """Say which rows of a pool to label first, and what their labels are expected to gain.
 
-    They are drawn at random, with --val half of them: a model is least sure of the others. Only
-    random ones show how good it is. Rows of POOL with a label are passed over, unless all have one.
+    They are drawn at random, so that they also show how good the model is; no other way gained more
+    on natural tables. Rows of POOL that have a label are passed over, unless all have one.
 
     The file has the rows as they are in POOL, their number there as a spreadsheet counts it
-    (names are in row 1), how each was chosen, and a column for the label.
+    (names are in row 1), and a column for the label.
 
     Example:
 
@@ -47,7 +47,6 @@ def label_next(
         raise ValueError(f"{out} exists already; name another file with --out")
     import numpy as np
 
-    from giw.judging.selection import rows_to_label
     from giw.tables import Encoder, read_table
     from giw.tables.table import missing_in
     from giw.writing import write_whole
@@ -55,37 +54,35 @@ def label_next(
     tables = [read_table(path) for path in (train, pool, labelled) if path is not None]
     y = tables[0].labels(label)
     encoder = Encoder().fit(tables[0].without(label), tables[1].without(label))
-    X_pool = encoder.transform(tables[1])  # it has the columns of training
+    encoder.transform(tables[1])  # it has the columns of training
     column, free = tables[1].columns.get(label), np.arange(len(tables[1]))
     if column is not None and missing_in(column).any():
         free = np.flatnonzero(missing_in(column))
     if len(free) < many:
         raise ValueError(f"{pool} has {len(free)} rows to label, fewer than {many}; lower --rows")
-    told: tuple[str, dict[str, Any], Any] = "Pass these as --val and see what more gain.", {}, None
+    rows = np.sort(np.random.default_rng(seed).permutation(free)[:many])
+    told: tuple[str, dict[str, Any]] = "Pass these as --val and see what more gain.", {}
     if labelled is not None:
         with stderr(quiet or as_json).status("judging by --val"):
             told = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
-    said, values, model = told
-    picked, how = rows_to_label(len(free), many, model, X_pool[free], random_state=seed)
-    rows, drawn = free[picked], how.count("random")
-    write_whole(out, _as_in_file(pool, tables[1], rows, how, label).to_csv(index=False))
+    said, values = told
+    write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
     files = [str(train), str(labelled or out), "--label", label, "-o", "model/"]
-    files += ["--drop", "row", "--drop", "chosen"] * (labelled is None)
-    add = f", add the rows to {labelled} without 'row' and 'chosen'" if labelled is not None else ""
+    files += ["--drop", "row"] * (labelled is None)
+    add = f", add the rows to {labelled} without column 'row'" if labelled is not None else ""
     words = [
-        f"Label these {many} of {len(free):,} rows first, {drawn} of them drawn at random: {out}",
-        *["Of the others a model is least sure; judge it by random ones only."] * (drawn < many),
+        f"Label these {many} of {len(free):,} rows first, drawn at random: {out}",
         said,
         f"Next: fill in column {label!r}{add}, then\n  {shlex.join(['giw', 'fit', *files])}",
     ]
-    values |= {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "random": drawn}
+    values |= {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free)}
     return Told(values, "\n".join(words), notes=[n for table in tables for n in table.notes])
 
 
 def _outlook(
     encoder: Any, train: Table, y: Any, val: Table, label: str, many: int, seed: int
-) -> tuple[str, dict[str, Any], Any]:
-    """What so many labels are expected to gain, how well accuracy is known, and a model, if any."""
+) -> tuple[str, dict[str, Any]]:
+    """What so many labels are expected to gain, and how well accuracy is known."""
     import giw
     from giw.judging.gain import FEWEST, expected_gain
 
@@ -94,7 +91,7 @@ def _outlook(
     model = giw.ReweightedClassifier(random_state=seed)
     found = expected_gain(model, X, y, X_val, y_val, many, random_state=seed)
     if found is None:
-        return f"What more gain is told of classes, from {FEWEST} rows of --val on.", {}, None
+        return f"What more gain is told of classes, from {FEWEST} rows of --val on.", {}
     gain, (low, high) = found
     risk = giw.select(model.fit(X, y, X_val=X_val, y_val=y_val)).risks["stack"]
     known = 0.05  # half of an interval of accuracy that most people would call known
@@ -103,13 +100,13 @@ def _outlook(
     values["labels_for_interval"] = wide
     return (
         f"Accuracy now: {risk.estimate:.2f} on left-out rows ({risk.interval[0]:.2f} to "
-        f"{risk.interval[1]:.2f}). Expected gain of {many} random labels: {gain:+.3f} ({low:+.3f} "
+        f"{risk.interval[1]:.2f}). Expected gain of {many} labels: {gain:+.3f} ({low:+.3f} "
         f"to {high:+.3f}). Accuracy is known to ± {known:g} "
         + (f"with {wide:,} labels more." if wide else "already.")
-    ), values, model  # fmt: skip
+    ), values
 
 
-def _as_in_file(path: Path, table: Table, rows: Any, how: Any, label: str) -> Any:
+def _as_in_file(path: Path, table: Table, rows: Any, label: str) -> Any:
     """The rows as they are in the file, with their numbers first and a column for the label."""
     import pandas as pd
 
@@ -122,11 +119,10 @@ def _as_in_file(path: Path, table: Table, rows: Any, how: Any, label: str) -> An
         )
     else:
         frame = pd.read_parquet(path) if name.endswith(PARQUET) else pd.DataFrame(table.columns)
-    for name in {"row", "chosen"} & set(frame):
-        raise ValueError(f"{path} has a column {name!r}, which the new file is to have; rename it")
+    if "row" in frame:
+        raise ValueError(f"{path} has a column 'row', which is to hold row numbers; rename it")
     some = frame.iloc[rows].copy()
     if label not in some:
         some[label] = ""
     some.insert(0, "row", rows + 2)
-    some.insert(1, "chosen", how)
     return some

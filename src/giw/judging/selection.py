@@ -223,22 +223,6 @@ def label_first(
     return _spread_out(np.where(inside, unsure / 2, (1 + far) / 2), z_new, n_points)
 
 
-def rows_to_label(
-    m: int, count: int, model: Any, X: Any, *, random_state: Any = None
-) -> tuple[NDArray[np.int64], list[str]]:
-    """``count`` of m rows to label, ascending, and of each whether it is "random" or "least sure".
-
-    With a model at most half are those of the smallest margin between its two likeliest classes:
-    more is gained by them (``benchmarks/companion.py``), and the random half judges models.
-    """
-    drawn = as_generator(random_state).permutation(m)[: count if model is None else -(-count // 2)]
-    sure = np.zeros((m, 2)) if model is None else np.sort(model.predict_proba(X), axis=1)
-    margin = np.diff(sure[:, -2:])[:, 0]
-    margin[drawn] = -1  # so that they come first
-    rows = np.sort(np.argsort(margin, kind="stable")[:count])
-    return rows, np.where(margin[rows] < 0, "random", "least sure").tolist()
-
-
 def _spread_out(value: Vector, z: Vector, count: int) -> Any:
     """Take the most valuable point again and again; its neighbours lose value."""
     reach = float(np.median(np.linalg.norm(z - np.median(z, axis=0), axis=1))) / 2 or 1.0
