@@ -166,3 +166,9 @@ def test_an_npz_file_is_stored_or_deflated_as_numpy_does(tmp_path, packed):
     np.save(array, np.arange(3.0))
     with pytest.raises(ValueError, match=r"t\.npz .*numpy\.savez does not have"):
         read_table(npz_of(tmp_path, array.getvalue(), packed))
+
+
+def test_numbers_in_place_of_names_are_told_in_one_line(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"3\x0b,4\n1,2\n")
+    with pytest.raises(ValueError, match=r"t\.csv: the first line must name .*\(3 ?, 4, …\)"):
+        read_table(tmp_path / "t.csv")

@@ -261,7 +261,7 @@ def header(path: Path) -> tuple[list[str], str, int]:
     if names != [str(j) for j in range(len(names))] and all(map(is_number, names)):
         raise ValueError(
             f"{path}: the first line must name the columns, but it holds numbers "
-            f"({', '.join(names[:3])}, …); add a line of names"
+            f"({' '.join(', '.join(names[:3]).split())}, …); add a line of names"
         )
     return names, separator, empty + reader.line_num
 
