@@ -27,6 +27,7 @@ def test_rows_are_those_of_the_pool_with_their_numbers_and_room_for_a_label(tabl
     every = pd.read_csv(pool, dtype=str, keep_default_na=False)
     told = json.loads(result.stdout)
     assert told["rows"] == written["row"].astype(int).tolist() == sorted(told["rows"])
+    assert told["way"] == "random"
     columns = [*every.columns]
     same = every.iloc[written["row"].astype(int) - 2][columns].reset_index(drop=True)
     pd.testing.assert_frame_equal(written[columns], same)

@@ -61,11 +61,10 @@ def label_next(
     if len(free) < many:
         raise ValueError(f"{pool} has {len(free)} rows to label, fewer than {many}; lower --rows")
     rows = np.sort(np.random.default_rng(seed).permutation(free)[:many])
-    told: tuple[str, dict[str, Any]] = "Pass these as --val and see what more gain.", {}
+    said, values = "Pass these as --val and see what more gain.", dict[str, Any]()
     if labelled is not None:
         with stderr(quiet or as_json).status("judging by --val"):
-            told = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
-    said, values = told
+            said, values = _outlook(encoder, tables[0], y, tables[2], label, many, seed)
     write_whole(out, _as_in_file(pool, tables[1], rows, label).to_csv(index=False))
     files = [str(train), str(labelled or out), "--label", label, "-o", "model/"]
     files += ["--drop", "row"] * (labelled is None)
@@ -75,7 +74,7 @@ def label_next(
         said,
         f"Next: fill in column {label!r}{add}, then\n  {shlex.join(['giw', 'fit', *files])}",
     ]
-    values |= {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free)}
+    values |= {"file": str(out), "rows": (rows + 2).tolist(), "pool": len(free), "way": "random"}
     return Told(values, "\n".join(words), notes=[n for table in tables for n in table.notes])
 
 

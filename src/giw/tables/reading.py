@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -297,7 +297,7 @@ def _read_npz(path: Path) -> Table:
     return Table(columns, str(path), first_row=FIRST_ROW)
 
 
-def npz_arrays(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
+def npz_arrays(file: Path) -> dict[str, NDArray[Any]]:
     """Arrays of an npz file by name; only bytes that are there take memory, and no code runs."""
     arrays = {}
     with zipfile.ZipFile(file) as members:

@@ -31,9 +31,8 @@ ENOUGH_PRODUCTS = 32  # products side by side that keep a large GPU busy, with s
 class ProductLeNet5(LeNet5):
     """The same function of the same parameters."""
 
-    frames: (
-        Tensor  # an attribute and no buffer: it belongs to the form of the net, not to its state
-    )
+    # an attribute and no buffer: it belongs to the form of the net, not to its state
+    frames: Tensor
 
     def features(self, x: Tensor) -> Tensor:
         """Third layer after ReLU, (n, 120)."""
